@@ -113,8 +113,7 @@ func answerDiff(ctx context.Context, to *connection, name string, files diffFile
 	if err != nil {
 		return nil, err
 	}
-	r := &runReader{clusters: clusters, given: given, progress: newProgress(process.Stderr(), time.Now)}
-	defer r.progress.Done()
+	r := &runReader{clusters: clusters, given: given}
 	if files.selector != "" {
 		return r.selected(ctx, files.selector)
 	}

@@ -138,8 +138,7 @@ func readFile(file string) (decode.Result, error) {
 // runReader reads the input of a run.
 type runReader struct {
 	*clusters
-	given    *given
-	progress *progress
+	given *given
 }
 
 func (r *runReader) readOwner(ctx context.Context, namespace, name string) (*resourcesv1alpha1.ManagedResource, error) {
@@ -235,13 +234,11 @@ func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
 		}
 	}
 	keys := slices.Collect(maps.Keys(refs))
-	r.progress.begin("objects read", len(keys))
 	var mu sync.Mutex
 	parallel(len(keys), keys, func(key objects.ID) {
 		live, err := r.readObject(ctx, refs[key])
 		mu.Lock()
 		defer mu.Unlock()
-		r.progress.step()
 		switch {
 		case err != nil:
 			run.Unread[key] = err

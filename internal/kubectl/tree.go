@@ -70,13 +70,12 @@ func runTree(ctx context.Context, flags *treeFlags, name string, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	g := &treeReader{clusters: clusters, name: name, selector: flags.selector, within: clusters.namespace, progress: newProgress(process.Stderr(), time.Now)}
+	g := &treeReader{clusters: clusters, name: name, selector: flags.selector, within: clusters.namespace}
 	if flags.all {
 		g.within = ""
 	}
 	p := &treePrinter{out: out, style: styleOf(out), format: flags.output, byClass: flags.all}
 	branches, err := g.read(ctx)
-	g.progress.Done()
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ type treeReader struct {
 	*clusters
 	// name is the wanted ManagedResource, "" for all that the selector selects; within is its namespace, "" for all.
 	name, selector, within string
-	progress               *progress
 }
 
 // fewObjects is the number of objects of a kind up to which each is read on its own: a list by label returns the
@@ -123,11 +122,7 @@ func (g *treeReader) readObjects(ctx context.Context, f *inspect.TreeFacts) {
 		}
 	}
 	all := bunches(f.ManagedResources)
-	g.progress.begin("kinds read", len(all))
-	parallel(fewObjects, all, func(b *bunch) {
-		g.readBunch(ctx, b, took)
-		g.progress.step()
-	})
+	parallel(fewObjects, all, func(b *bunch) { g.readBunch(ctx, b, took) })
 }
 
 func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.ID, *unstructured.Unstructured, error)) {

@@ -26,7 +26,7 @@ const (
 // Takeover returns the command that prints what the first pass of an executable would write. rehearse runs that pass in a rehearsal; flags are those
 // that lead to its configuration.
 func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *DryRun) error) Subcommand {
-	var format ReportFormat
+	var format OutputFormat
 	var dryRun bool
 	var limit time.Duration
 	return Subcommand{
@@ -75,8 +75,8 @@ func (r *takeoverReport) answer() error {
 	return nil
 }
 
-func (r *takeoverReport) print(out io.Writer, format ReportFormat, complete bool) error {
-	if format.OutputFormat != "" {
+func (r *takeoverReport) print(out io.Writer, format OutputFormat, complete bool) error {
+	if format != "" {
 		return format.Print(out, r)
 	}
 	var b strings.Builder
@@ -120,26 +120,6 @@ func line(w shadow.Write) string {
 		text += ": changes nothing"
 	}
 	return text
-}
-
-// ReportFormat is an OutputFormat that may also be text, which is the form of the verb.
-type ReportFormat struct{ OutputFormat }
-
-// Add adds the flag with which the form is chosen.
-func (f *ReportFormat) Add(set *pflag.FlagSet) {
-	set.VarP(f, "output", "o", "output `format`: text, json or yaml")
-}
-
-// Set implements pflag.Value.
-func (f *ReportFormat) Set(value string) error {
-	if value == "text" {
-		f.OutputFormat = ""
-		return nil
-	}
-	if f.OutputFormat.Set(value) != nil {
-		return errors.New("want text, json or yaml")
-	}
-	return nil
 }
 
 func (r *DryRun) report() *takeoverReport {

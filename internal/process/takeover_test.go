@@ -22,21 +22,19 @@ func TestTakeoverReport(t *testing.T) {
 		complete bool
 		want     string
 	}{
-		"CLI-8 text": {report, "text", true, `source: patch managedresources.resources.gardener.cloud/status n/m (health): status.conditions
+		"CLI-8 text": {report, "", true, `source: patch managedresources.resources.gardener.cloud/status n/m (health): status.conditions
 target: update configmaps k/c (managedresource n/m): changes nothing
 target: create namespaces x
 3 writes.
 Tokens that were taken for accepted, as to ask the API server is a write: 2.
 `},
-		"CLI-8 nothing":     {takeoverReport{}, "text", true, "No writes.\n"},
-		"CLI-8 ended early": {takeoverReport{}, "text", false, "0 writes until the pass ended early.\n"},
+		"CLI-8 nothing":     {takeoverReport{}, "", true, "No writes.\n"},
+		"CLI-8 ended early": {takeoverReport{}, "", false, "0 writes until the pass ended early.\n"},
 		"CLI-8 yaml":        {takeoverReport{Writes: []shadow.Write{}}, "yaml", true, "writes: []\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var format ReportFormat
-			must.Succeed(t, format.Set(tc.format))
 			var out strings.Builder
-			must.Succeed(t, tc.report.print(&out, format, tc.complete))
+			must.Succeed(t, tc.report.print(&out, OutputFormat(tc.format), tc.complete))
 			expect.DeepEqual(t, out.String(), tc.want)
 		})
 	}

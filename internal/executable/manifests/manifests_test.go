@@ -3,17 +3,14 @@ package manifests
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/process"
@@ -220,36 +217,5 @@ func TestRights(t *testing.T) {
 	wrong := errors.New("wrong configuration")
 	if _, err = printed(t, executable(nil, wrong).Rights()); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestJSON: both commands print as JSON what they print as YAML, as a List.
-func TestJSON(t *testing.T) {
-	cfg := &settings{}
-	cfg.Webhooks.Names.Enabled = true
-	x := executable(cfg, nil)
-	for name, c := range map[string]struct {
-		command   func() process.Subcommand
-		arguments []string
-	}{
-		"rights": {x.Rights, nil}, "webhooks": {x.Webhooks, []string{"--url=https://h"}},
-	} {
-		documents, err := printed(t, c.command(), append(c.arguments, "-o=yaml")...)
-		must.Succeed(t, err)
-		plain, err := printed(t, c.command(), c.arguments...)
-		if diff := cmp.Diff(plain, documents); err != nil || diff != "" {
-			t.Errorf("%s: YAML is the form without the flag: %v, %s", name, err, diff)
-		}
-		want := []any{}
-		for document := range strings.SplitSeq(documents, "---\n") {
-			object := map[string]any{}
-			must.Succeed(t, yaml.Unmarshal([]byte(document), &object))
-			want = append(want, object)
-		}
-		text, err := printed(t, c.command(), append(c.arguments, "-o=json")...)
-		must.Succeed(t, err)
-		got := map[string]any{}
-		must.Succeed(t, json.Unmarshal([]byte(text), &got))
-		expect.DeepEqual(t, got, map[string]any{"apiVersion": "v1", "kind": "List", "items": want}, "%s", name)
 	}
 }

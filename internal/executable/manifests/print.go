@@ -7,8 +7,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/espalier-project/espalier/internal/process"
 )
 
 // Print writes objects as documents of YAML, without what only the API server writes.
@@ -31,22 +29,6 @@ func Print(out io.Writer, objects []client.Object) error {
 		}
 	}
 	return nil
-}
-
-// printAs writes objects in a form: as a List of JSON, as kubectl prints and reads one, or as documents of YAML.
-func printAs(out io.Writer, form process.OutputFormat, objects []client.Object) error {
-	if form != process.OutputJSON {
-		return Print(out, objects)
-	}
-	items := make([]any, 0, len(objects))
-	for _, object := range objects {
-		fields, err := written(object)
-		if err != nil {
-			return err
-		}
-		items = append(items, fields)
-	}
-	return form.Print(out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 // written returns the printed form of an object.

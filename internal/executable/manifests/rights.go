@@ -16,7 +16,6 @@ import (
 // Rights returns the command that prints the roles that a configuration needs in one of its clusters.
 func (x Executable[C, E]) Rights() process.Subcommand {
 	cluster, account := string(x.Clusters[0]), x.Account
-	var form process.OutputFormat
 	names := make([]string, len(x.Clusters))
 	for i, c := range x.Clusters {
 		names[i] = string(c)
@@ -26,7 +25,6 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 		Short: "Print the RBAC roles that this configuration needs",
 		Flags: func(set *pflag.FlagSet) {
 			x.Flags(set)
-			form.Add(set)
 			set.StringVar(&cluster, "cluster", cluster, "cluster of the roles: "+strings.Join(names, " or "))
 			set.StringVar(&account, "service-account", account, "ServiceAccount that gets the roles, as <namespace>/<name>; a name alone is a user")
 		},
@@ -37,7 +35,7 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 			}
 			for _, known := range x.Clusters {
 				if string(known) == cluster {
-					return printAs(out, form, x.Roles(known, cfg, account))
+					return Print(out, x.Roles(known, cfg, account))
 				}
 			}
 			return fmt.Errorf("--cluster: %q is none of %s", cluster, strings.Join(names, ", "))

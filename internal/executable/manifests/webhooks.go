@@ -24,7 +24,6 @@ type hookFlags struct {
 	url, service, ca, name, namespaces string
 	only                               []string
 	installation                       feature.Installation
-	form                               process.OutputFormat
 	// places is set if the webhooks may be for another cluster than the one in which the executable runs.
 	places bool
 }
@@ -34,7 +33,6 @@ func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
 	set.StringVar(&f.service, "service", "", "the same as a Service, <namespace>/<name>[:<port>]")
 	set.StringVar(&f.ca, "ca-file", "", "file with the CA certificates of the server's certificate, for caBundle")
-	f.form.Add(set)
 	usual := "empty means gardener-" + f.executable
 	if f.places {
 		usual = "empty means <prefix>gardener-" + f.executable + ", in a shoot with -shoot after it"
@@ -71,7 +69,7 @@ func (x Executable[C, E]) Webhooks() process.Subcommand {
 			if err != nil {
 				return err
 			}
-			return printAs(out, own.form, feature.WebhookConfigurations(rows, cfg, deployment))
+			return Print(out, feature.WebhookConfigurations(rows, cfg, deployment))
 		},
 	}
 }

@@ -133,7 +133,7 @@ func TestTakeoverFaults(t *testing.T) {
 			{[]string{"--config=" + write(t, kinds[name])}, "Error: takeover needs --dry-run: to write, start " + name + "\nSee '" + name + " takeover --help'\n"},
 			{[]string{"--dry-run", "--foo"}, "Error: unknown flag: --foo\n"},
 			{[]string{"--dry-run"}, "Error: missing config file\n"},
-			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want text, json or yaml\n"},
+			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want json or yaml\n"},
 		} {
 			got := run(t, name, []string{"KUBECONFIG=" + write(t, "")}, append([]string{"takeover"}, tc.arguments...)...)
 			if got.code != 2 || !strings.HasPrefix(got.stderr, tc.stderr) {
