@@ -38,7 +38,8 @@ type kept struct {
 }
 
 // Keep returns the caches of one feature's reads. Kinds that may not be served are left to the feature.
-func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.WithTicker, log logr.Logger) (*Kept, error) {
+func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.WithTicker,
+	log logr.Logger) (*Kept, error) {
 	k := &Kept{clock: c, log: log, found: make(chan struct{})}
 	for _, read := range reads {
 		if read.Form != feature.Whole && read.Form != feature.Metadata || read.Optional {
@@ -56,7 +57,8 @@ func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.W
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (k *Kept) NeedLeaderElection() bool { return false }
 
-// Start makes the caches keep it; a cluster that is away is asked again until it answers (PRC-11 asks the source likewise).
+// Start makes the caches keep it; a cluster that is away is asked again until it answers (PRC-11 asks the source
+// likewise).
 func (k *Kept) Start(ctx context.Context) error {
 	for _, each := range k.reads {
 		k.mu.Lock()
@@ -113,8 +115,8 @@ func (k *Kept) Synced() bool {
 	return true
 }
 
-// Awaited returns the names of the kinds of a cluster that the caches are asked for and do not have all of: those that are followed and not
-// complete, and the one that cannot be followed yet.
+// Awaited returns the names of the kinds of a cluster that the caches are asked for and do not have all of: those that
+// are followed and not complete, and the one that cannot be followed yet.
 func (k *Kept) Awaited(cluster feature.Cluster) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,9 +16,14 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
+// newInformer is the type of toolscache.NewSharedIndexInformer.
+type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration,
+	toolscache.Indexers) toolscache.SharedIndexInformer
+
 // informers makes toolscache.NewSharedIndexInformer with lists after each gap. restored may be nil.
-func informers(restored func(proof string)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func informers(restored func(proof string)) newInformer {
+	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		gapless := reflector.Gapless(lw)
 		if restored != nil {
 			gapless = ordered(gapless, fmt.Sprintf("%T", object), restored)

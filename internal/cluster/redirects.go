@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RefuseRedirects returns the configuration, whose clients now fail where an API server sends them to another host, redirects a write,
-// or switches to another protocol (CCH-62). The client of net/http follows redirects to any host that this process reaches, and repeats
-// the body of a write there.
+// RefuseRedirects returns the configuration, whose clients now fail where an API server sends them to another host,
+// redirects a write, or switches to another protocol (CCH-62). The client of net/http follows redirects to any host
+// that this process reaches, and repeats the body of a write there.
 func RefuseRedirects(config *rest.Config) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next} })
 	return config

@@ -35,7 +35,8 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 	return its
 }
 
-// CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything else.
+// CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything
+// else.
 //
 // Objects of a kind that several features read in the same form are kept once, with all that these features need: a
 // selector or namespace applies only if all of them have the same, and a field is stripped only if all of them strip

@@ -2,8 +2,9 @@ package cluster
 
 import "reflect"
 
-// unite adds to one part of a whole what another part of the same whole has in addition: fields that the one lacks, and keys of maps. If
-// both have a value that differs, such as two selections from a list, unite takes the value of the whole.
+// unite adds to one part of a whole what another part of the same whole has in addition: fields that the one lacks, and
+// keys of maps. If both have a value that differs, such as two selections from a list, unite takes the value of the
+// whole.
 func unite(one, other, whole reflect.Value) {
 	switch {
 	case !other.IsValid() || isEmpty(other):

@@ -21,8 +21,8 @@ const (
 	shownWarning, mostWarnings = 256, 32
 )
 
-// Warnings takes the warnings that an API server sends with its answers (CCH-5, CCH-61). Those of a context from CollectWarnings go there, others into the log,
-// each text once an hour.
+// Warnings takes the warnings that an API server sends with its answers (CCH-5, CCH-61). Those of a context from
+// CollectWarnings go there, others into the log, each text once an hour.
 type Warnings struct{ hourly hourly }
 
 // NewWarnings returns a handler of warnings.

@@ -10,11 +10,11 @@ import (
 
 // beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects
 // are handed over as they arrive, and the reflector gets none of them; at the end Names has the existing objects, and
-// all others are gone. So no start waits for more than the last object, and no start holds all objects, or their
-// names, at once.
+// all others are gone. So no start waits for more than the last object, and no start holds all objects, or their names,
+// at once.
 //
-// Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was given up may still have an
-// event at hand, which is older than later events.
+// Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was
+// given up may still have an event at hand, which is older than later events.
 type beginning struct {
 	f *Follower
 	// over is used only by the reader of the stream.

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// answerLimit bounds an answer and an event: etcd keeps at most 1.5 MiB of an object, and as JSON it is at most six times that.
+	// answerLimit bounds an answer and an event: etcd keeps at most 1.5 MiB of an object, and as JSON it is at most six
+	// times that.
 	answerLimit = 16 << 20
-	// objectLimit bounds a single object that is read, and of others the fields that are read; decoded they take at most some 20 times that.
+	// objectLimit bounds a single object that is read, and of others the fields that are read; decoded they take at
+	// most some 20 times that.
 	objectLimit = 2 << 20
 	// smallAnswer is the size up to which answers and events of one API server are read side by side.
 	smallAnswer = 64 << 10
@@ -30,8 +32,8 @@ var (
 	errTooLarge = beyond("it is too large")
 )
 
-// Bounds limit the memory that one of many API servers takes (NAA-12). An answer or event of more than 64 KiB is read and decoded while no
-// other one is.
+// Bounds limit the memory that one of many API servers takes (NAA-12). An answer or event of more than 64 KiB is read
+// and decoded while no other one is.
 type Bounds struct {
 	// Pages limits the objects of a list, and of the beginning of a stream: pages of 500 objects.
 	Pages int

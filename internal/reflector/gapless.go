@@ -13,10 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Gapless refuses to resume a watch that did not last until its timeout, so that the reflector lists everything (COM-20,
-// MRB-47). The reflector must set the timeout.
-// kube-apiserver accepts a watch from a revision that a restored etcd has not reached yet, and reports nothing until
-// then.
+// Gapless refuses to resume a watch that did not last until its timeout, so that the reflector lists everything
+// (COM-20, MRB-47). The reflector must set the timeout. kube-apiserver accepts a watch from a revision that a restored
+// etcd has not reached yet, and reports nothing until then.
 func Gapless(lw cache.ListerWatcher) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	var broken atomic.Bool

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names are the objects that there are. They are kept as hashes of 64 bits without pointers, a tenth of the memory of the names: of 300,000 objects, two
-// have the same hash once in 400 million lists, and nobody can choose names for that, as the seed is random.
+// Names are the objects that there are. They are kept as hashes of 64 bits without pointers, a tenth of the memory of
+// the names: of 300,000 objects, two have the same hash once in 400 million lists, and nobody can choose names for
+// that, as the seed is random.
 type Names struct {
 	// all is set if nothing was known before, so that nothing is gone; then no name is kept.
 	all    bool

@@ -13,9 +13,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// List reads all objects of a kind once, page by page, as they were when it began, and hands each over; Set, Remove and Retain of the kind are not
-// used. A page is in memory at a time. An object that cannot be decoded comes with its metadata or its name, as in a watch.
-func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger, each func(runtime.Object) error) error {
+// List reads all objects of a kind once, page by page, as they were when it began, and hands each over; Set, Remove and
+// Retain of the kind are not used. A page is in memory at a time. An object that cannot be decoded comes with its
+// metadata or its name, as in a watch.
+func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger,
+	each func(runtime.Object) error) error {
 	_, err := New(kind, client, clock.RealClock{}, log).readList(ctx, each)
 	return err
 }
@@ -40,7 +42,8 @@ func (f *Follower) readList(ctx context.Context, each func(runtime.Object) error
 }
 
 // page reads a page of a list, and hands each object over.
-func (f *Follower) page(ctx context.Context, request *rest.Request, each func(runtime.Object) error) (*metav1.ListMeta, error) {
+func (f *Follower) page(ctx context.Context, request *rest.Request,
+	each func(runtime.Object) error) (*metav1.ListMeta, error) {
 	if f.shape != nil {
 		return f.shape.list(ctx, request, f.undecodable, each)
 	}

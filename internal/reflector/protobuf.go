@@ -32,12 +32,17 @@ func protobufOf(fresh func() runtime.Object, message protodecode.Message) *proto
 	object, metadata := reflect.TypeOf(fresh()).Elem(), message["metadata"]
 	metadata.Of = metadata.Of.Only("namespace", "name", "resourceVersion")
 	return &protobuf{
-		parts: []*protodecode.Shape{protodecode.ShapeOf(object, message), protodecode.ShapeOf(object, message.Only("metadata")), protodecode.ShapeOf(object, protodecode.Message{"metadata": metadata})},
+		parts: []*protodecode.Shape{
+			protodecode.ShapeOf(object, message),
+			protodecode.ShapeOf(object, message.Only("metadata")),
+			protodecode.ShapeOf(object, protodecode.Message{"metadata": metadata}),
+		},
 		fresh: fresh,
 	}
 }
 
-// decodeObject decodes an object. Fields that cannot be decoded are reported, and left out: first all but the metadata, then those, too.
+// decodeObject decodes an object. Fields that cannot be decoded are reported, and left out: first all but the metadata,
+// then those, too.
 func (p *protobuf) decodeObject(raw []byte, bad undecodable) (runtime.Object, error) {
 	var first error
 	for _, part := range p.parts {
@@ -92,8 +97,8 @@ func (p *protobuf) decodeEvent(frame []byte, bad undecodable) (watch.EventType, 
 	return kind, object, err
 }
 
-// beginsFrame reports whether a byte is the first one of a frame, which is the highest of its length. No JSON begins with one so small, nor
-// does a frame that is not too long with one as large as those of JSON.
+// beginsFrame reports whether a byte is the first one of a frame, which is the highest of its length. No JSON begins
+// with one so small, nor does a frame that is not too long with one as large as those of JSON.
 func beginsFrame(first byte) bool { return first <= lineLimit>>24 }
 
 // readFrame reads a frame: its length in four bytes, the highest first, and as many bytes.

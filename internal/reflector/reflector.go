@@ -42,7 +42,8 @@ type Kind struct {
 	Namespace, LabelSelector string
 	// New returns an object to decode into.
 	New func() runtime.Object
-	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them, and may send JSON all the same.
+	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them,
+	// and may send JSON all the same.
 	Message protodecode.Message
 	// Whole is set if objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
 	Whole bool
@@ -57,8 +58,9 @@ type Kind struct {
 	First func()
 	// Bounds, if set, limit the memory of its answers; all kinds of one API server share them.
 	Bounds *Bounds
-	// Undecodable, if set, is called for each object that cannot be decoded, with the error. The object is passed to Set all the same,
-	// with its metadata or, if the metadata cannot be decoded, with its name: other objects must not wait for it, and a name alone gives the least rights.
+	// Undecodable, if set, is called for each object that cannot be decoded, with the error. The object is passed to
+	// Set all the same, with its metadata or, if the metadata cannot be decoded, with its name: other objects must not
+	// wait for it, and a name alone gives the least rights.
 	Undecodable func(namespace, name string, err error)
 }
 
@@ -104,13 +106,15 @@ func NewClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 }
 
 // NewWholeClient returns a client that reads whole objects of Kubernetes' own kinds, which a scheme knows.
-func NewWholeClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme) (rest.Interface, error) {
+func NewWholeClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion,
+	scheme *runtime.Scheme) (rest.Interface, error) {
 	return newClient(config, httpClient, version, scheme, protobufOrJSON)
 }
 
 const protobufOrJSON = "application/vnd.kubernetes.protobuf,application/json"
 
-func newClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme, accept string) (rest.Interface, error) {
+func newClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion, scheme *runtime.Scheme,
+	accept string) (rest.Interface, error) {
 	of := rest.CopyConfig(config)
 	of.GroupVersion, of.APIPath = &version, "/apis"
 	if version.Group == "" {
@@ -172,7 +176,8 @@ func (f *Follower) listWatch() *cache.ListWatch {
 	return &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
 }
 
-// list hands each object of a list over as it arrives, and returns an empty list: Replace finds the names in the beginning.
+// list hands each object of a list over as it arrives, and returns an empty list: Replace finds the names in the
+// beginning.
 func (f *Follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, end := f.guard(ctx)
 	defer end(nil)
@@ -239,7 +244,8 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	return filter(inner, through), nil
 }
 
-// arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be listed anew.
+// arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be
+// listed anew.
 func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watch.Event) (watch.Event, bool) {
 	if event.Type != watch.Error {
 		f.contact.arrive()

@@ -16,13 +16,13 @@ const patience = 2 * time.Minute
 var (
 	// errSilent ends a stream so that it is opened anew where it was.
 	errSilent = errors.New("nothing was heard for two minutes")
-	// errSilentAgain ends it so that everything is listed anew: some API servers send no bookmarks for some kinds, and only a list says
-	// that what is known of such a kind is still so.
+	// errSilentAgain ends it so that everything is listed anew: some API servers send no bookmarks for some kinds, and
+	// only a list says that what is known of such a kind is still so.
 	errSilentAgain = errors.New("nothing was heard for two minutes, again")
 )
 
-// contact knows when something was heard of a kind: an event, a bookmark or a whole list. A stream that could be opened is none: what
-// stands between here and the API server may answer for it.
+// contact knows when something was heard of a kind: an event, a bookmark or a whole list. A stream that could be opened
+// is none: what stands between here and the API server may answer for it.
 //
 // Its invariant: silence never says less than the time since the API server has last confirmed the state of the kind.
 type contact struct {

@@ -65,12 +65,14 @@ func shapeOf(fresh func() runtime.Object, message protodecode.Message) *shape {
 		} `json:"object"`
 	}]()
 	return &shape{
-		event: jsonprune.ShapeOf(event), item: jsonprune.ShapeOf(object), metadata: jsonprune.ShapeOf(metadata), name: jsonprune.ShapeOf(name),
+		event: jsonprune.ShapeOf(event), item: jsonprune.ShapeOf(object), metadata: jsonprune.ShapeOf(metadata),
+		name:  jsonprune.ShapeOf(name),
 		fresh: fresh, protobuf: protobufOf(fresh, message),
 	}
 }
 
-func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable, each func(runtime.Object) error) (*metav1.ListMeta, error) {
+func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable,
+	each func(runtime.Object) error) (*metav1.ListMeta, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
 		return nil, err
@@ -131,7 +133,8 @@ func (s *shape) decodeItems(list []byte, read *int, bad undecodable, each func(r
 	})
 }
 
-// decodeEvent decodes an event. Fields of an object that cannot be decoded are reported, and left out: first all but the metadata, then those, too.
+// decodeEvent decodes an event. Fields of an object that cannot be decoded are reported, and left out: first all but
+// the metadata, then those, too.
 func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.EventType, runtime.Object, error) {
 	event := struct {
 		Type   watch.EventType `json:"type"`
@@ -163,13 +166,15 @@ func (s *shape) decodeEvent(small *[]byte, line []byte, bad undecodable) (watch.
 	return "", nil, first
 }
 
-func (f *Follower) stream(ctx context.Context, options *metav1.ListOptions, beginning *beginning) (watch.Interface, error) {
+func (f *Follower) stream(ctx context.Context, options *metav1.ListOptions,
+	beginning *beginning) (watch.Interface, error) {
 	body, err := f.request(options).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d := &decoder{
-		ctx: ctx, shape: f.shape, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: f.contact, beginning: beginning, bad: f.undecodable,
+		ctx: ctx, shape: f.shape, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: f.contact,
+		beginning: beginning, bad: f.undecodable,
 		room: room{bounds: f.Bounds}, failed: f.exceeded,
 	}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil

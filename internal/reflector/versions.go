@@ -21,13 +21,14 @@ import (
 // errTurnedBack ends a stream so that everything is listed anew: etcd was restored from a backup.
 var errTurnedBack = errors.New("resource versions were turned back")
 
-// versions records the progress of the API server's resource versions. A restored etcd counts its revisions on from
-// the backup. A kube-apiserver does not report that to a watch that is resumed from a later version: it sends only
-// later events, so that the changes by the restore are never sent. Once etcd has passed that version, no difference is
+// versions records the progress of the API server's resource versions. A restored etcd counts its revisions on from the
+// backup. A kube-apiserver does not report that to a watch that is resumed from a later version: it sends only later
+// events, so that the changes by the restore are never sent. Once etcd has passed that version, no difference is
 // visible. So before a watch is resumed, the API server is asked for its version, and for the newest known object
 // (unchanged). Both only grow, unless etcd was restored.
 //
-// Versions of a kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that are no numbers are left alone.
+// Versions of a kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that are no
+// numbers are left alone.
 type versions struct {
 	// latest is the last version of the API server, and before its version when the current list or stream was
 	// requested.
@@ -132,7 +133,8 @@ func (f *Follower) turnedBack() {
 	}
 }
 
-// Renew lists everything anew, as if nothing were known of the API server. The objects that are known stay until the list is complete.
+// Renew lists everything anew, as if nothing were known of the API server. The objects that are known stay until the
+// list is complete.
 func (f *Follower) Renew() {
 	f.anew.Store(true)
 	f.taking.Lock()
@@ -143,12 +145,12 @@ func (f *Follower) Renew() {
 	}
 }
 
-// group are followers of one cluster. A proof that its versions were turned back is true for all of them: a watch that was not interrupted, or was
-// resumed late, has none of its own.
+// group are followers of one cluster. A proof that its versions were turned back is true for all of them: a watch that
+// was not interrupted, or was resumed late, has none of its own.
 type group struct {
 	clock clock.PassiveClock
-	// pause is the least time between two times at which all are listed because of a proof. An API that goes on to count backwards must not cost
-	// more than that.
+	// pause is the least time between two times at which all are listed because of a proof. An API that goes on to
+	// count backwards must not cost more than that.
 	pause time.Duration
 
 	mu      sync.Mutex

@@ -160,8 +160,8 @@ type workload struct {
 	err      error
 }
 
-// addRollouts adds the status of roll-outs to an assessment. If the result is urgent, a count of Pods that takes long is
-// left to the next assessment (MRB-40).
+// addRollouts adds the status of roll-outs to an assessment. If the result is urgent, a count of Pods that takes long
+// is left to the next assessment (MRB-40).
 func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent bool, result *Assessment) error {
 	counting := ctx
 	if urgent {
@@ -277,7 +277,8 @@ func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 		return recorded, nil, nil
 	}
 	if err := a.timedOut[entry.GroupKind()]; err != nil {
-		return objects.Object{}, nil, fmt.Errorf("the object was not read, because reading another object of its kind failed: %w", err)
+		return objects.Object{}, nil, fmt.Errorf(
+			"the object was not read, because reading another object of its kind failed: %w", err)
 	}
 	return a.read(ctx, ref, entry.ID, recorded)
 }

@@ -223,7 +223,8 @@ func (c *Client) writeForMetadata(ctx context.Context, verb string, object *unst
 }
 
 // metadataOnly requests the metadata of the written object, in the cheapest form.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 func groupPath(gv schema.GroupVersion) []string {
 	if gv.Group == "" {
@@ -291,7 +292,8 @@ func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured,
 func (c *Client) WarningEvents(ctx context.Context, object *corev1.ObjectReference) ([]corev1.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,involvedObject.name=%s,involvedObject.namespace=%s",
+	selector := fmt.Sprintf("type=Warning,involvedObject.apiVersion=%s,involvedObject.kind=%s,"+
+		"involvedObject.name=%s,involvedObject.namespace=%s",
 		object.APIVersion, object.Kind, object.Name, object.Namespace)
 	c.metrics.count("list")
 	list, err := c.core.Events(object.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 500})

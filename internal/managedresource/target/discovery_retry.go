@@ -10,8 +10,8 @@ import (
 // unservedRetry is the interval between look-ups of a kind that the target does not serve (MRT-9).
 const unservedRetry = 10 * time.Second
 
-// lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It sends one
-// request for each group and version, regardless of how many watches wait for its kinds.
+// lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It sends
+// one request for each group and version, regardless of how many watches wait for its kinds.
 func (w *Watches) lookForKinds(ctx context.Context) {
 	for {
 		select {

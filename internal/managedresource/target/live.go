@@ -153,8 +153,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// keep caches an object of the list of a packer, with the count of its record (Revision.Requested). It drops the managed
-// fields.
+// keep caches an object of the list of a packer, with the count of its record (Revision.Requested). It drops the
+// managed fields.
 func (l *live) keep(p *packer, object *unstructured.Unstructured, requested uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")

@@ -85,8 +85,8 @@ type mappings struct {
 	changes map[string]int
 }
 
-// discovered has the kinds of a group and version. They are outdated if a kind of the group was seen to change after the
-// request was sent: the answer may be from before.
+// discovered has the kinds of a group and version. They are outdated if a kind of the group was seen to change after
+// the request was sent: the answer may be from before.
 type discovered struct {
 	resources []metav1.APIResource
 	changes   int

@@ -158,8 +158,8 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way, or
-// the list after the end of a watch, AwaitCovered waits for it, for listedWithin or listedAgainWithin: a read in the
+// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way,
+// or the list after the end of a watch, AwaitCovered waits for it, for listedWithin or listedAgainWithin: a read in the
 // meantime would only return what the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
 	return w.awaitScope(ctx, w.scopeOf(ref))
