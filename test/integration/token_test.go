@@ -76,8 +76,8 @@ func TestTokens(t *testing.T) {
 			if err := c.Get(f.ctx, client.ObjectKey{Namespace: f.ns, Name: name}, secret); err != nil {
 				return ""
 			}
-			_, rest, _ := strings.Cut(string(secret.Data["kubeconfig"]), "{name: u, user: {token: ")
-			token, _, found := strings.Cut(rest, "}")
+			_, rest, _ := strings.Cut(string(secret.Data["kubeconfig"]), "token: ")
+			token, _, found := strings.Cut(rest, "\n")
 			if !found || len(token) < 100 {
 				return ""
 			}

@@ -118,7 +118,7 @@ func TestWhy(t *testing.T) {
 		"CLI-10/deleted":                     {[]string{"cm", "lost"}, 1, inspect.Missing, inspect.ByInventory, ""},
 		"CLI-10/no origin":                   {[]string{"cm", "nameless"}, 1, inspect.Differs, inspect.ByInventory, "metadata.annotations.resources.gardener.cloud/origin"},
 		"CLI-10/an origin that is not there": {[]string{"cm", "misnamed"}, 1, inspect.Differs, inspect.ByInventory, "metadata.annotations.resources.gardener.cloud/origin"},
-		"CLI-10/created once":                {[]string{"cm", "once"}, 0, inspect.LeftAlone, inspect.ByInventory, ""},
+		"CLI-10/created once":                {[]string{"cm", "once"}, 0, inspect.LeftAlone, inspect.ByOrigin, ""},
 		"CLI-10/an autoscaler's replicas":    {[]string{"deploy", "scaled"}, 0, inspect.InSync, inspect.ByOrigin, ""},
 		"CLI-10/another version":             {[]string{"hpa", "scaled"}, 0, inspect.InSync, inspect.ByOrigin, ""},
 		"CLI-10/a definition's defaults":     {[]string{"flower." + ns + ".example.org", "rose"}, 0, inspect.InSync, inspect.ByOrigin, ""},
