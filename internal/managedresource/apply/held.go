@@ -47,12 +47,6 @@ func (a *Run) allowsHolds() bool {
 	return a.AllowHolds
 }
 
-// staysMissing reports whether an object that is gone stays gone, because its ManagedResource has a hold: a user may
-// have deleted the object on purpose. An object that no inventory had is created.
-func (a *attempt) staysMissing() bool {
-	return !a.desired.IsNew() && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce
-}
-
 // waitForHold schedules a check of a missing object for the end of the hold on its ManagedResource.
 func (a *attempt) waitForHold() {
 	until := hold.Of(a.mr.Annotations, a.Clock.Now()).Until

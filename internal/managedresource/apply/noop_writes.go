@@ -67,7 +67,7 @@ func (a *attempt) invalid(ctx context.Context, cause error) (outcome, error) {
 		return outcome{}, fmt.Errorf("%w; the object is not deleted and recreated, because it has a hold until %s",
 			cause, a.options.Hold.Until.UTC().Format(time.RFC3339))
 	}
-	return outcome{}, a.replace(ctx, cause)
+	return outcome{}, replacement{a, cause}.try(ctx)
 }
 
 // kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API

@@ -13,17 +13,6 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// mayReplace reports whether an object may be deleted so that it can be created anew: its origin names a
-// ManagedResource of this source; or it has no valid origin, and this process created it, or the inventory says that
-// it was created for this ManagedResource.
-func (a *attempt) mayReplace() bool {
-	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
-		return a.Owners.IsOfThisSource(origin)
-	}
-	uid := a.live.GetUID()
-	return isRecorded(a.desired, uid) || uid != "" && a.Tracker.Get(a.desired.Ref.ID).Created == uid
-}
-
 // ownerOfOrigin returns the other ManagedResource that keeps an object with an origin though this one has it, too; zero if
 // this one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
 func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (owner objects.Owner, err error) {

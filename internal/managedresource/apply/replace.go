@@ -19,20 +19,27 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// replace answers an update that was refused as invalid: where the object asks for it, or is an immutable ConfigMap or
-// Secret, it is deleted, if it is ours, and the next run creates it (MR-33, MR-34).
-func (a *attempt) replace(ctx context.Context, cause error) error {
+// replacement answers an update that was refused as invalid.
+type replacement struct {
+	attempt *attempt
+	cause   error
+}
+
+// try deletes the object, so that the next run creates it, if its annotation requests that or it is an immutable
+// ConfigMap or Secret, and if it is ours (MR-33, MR-34). It returns the error of the attempt.
+func (r replacement) try(ctx context.Context) error {
+	a, cause := r.attempt, r.cause
 	live, merged := a.live, a.merged
 	annotations := merged.GetAnnotations()
 	if !meta.Truthy(annotations, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate) && !isImmutable(merged, cause) {
-		return a.withHelp(cause)
+		return r.withHelp()
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
 		meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because it is annotated with %s: %w",
 			a.desired.Name(), resourcesv1alpha1.AnnotationKeepObject, cause)}
 	}
-	if !a.mayReplace() {
+	if !r.isOwn() {
 		return &completeError{fmt.Errorf("object %q can't be updated, and is not deleted and recreated, because nothing proves that it was created for a ManagedResource: %w", a.desired.Name(), cause)}
 	}
 	if field := merge.KeptField(a.desired.Unstructured, merged, refusedFields(cause)); field != "" {
@@ -48,7 +55,7 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 				a.desired.Name(), value, supported)}
 		}
 	}
-	if err := a.confirmReplacement(cause); err != nil {
+	if err := r.confirm(); err != nil {
 		return err
 	}
 	if err := a.freshness.Check(ctx, steps.Live); err != nil {
@@ -69,9 +76,10 @@ func (a *attempt) replace(ctx context.Context, cause error) error {
 	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", a.desired.Name(), cause)}}
 }
 
-// confirmReplacement returns an error if the replacement of an object would delete what no manifest contains, and was
+// confirm returns an error if the replacement of an object would delete what no manifest contains, and was
 // not confirmed (MRX-29).
-func (a *attempt) confirmReplacement(cause error) error {
+func (r replacement) confirm() error {
+	a, cause := r.attempt, r.cause
 	if !brake.IsPrecious(a.desired.Ref.GroupKind()) || a.MassDeletionWait == 0 {
 		return nil
 	}
@@ -81,6 +89,18 @@ func (a *attempt) confirmReplacement(cause error) error {
 	}
 	return &completeError{fmt.Errorf("object %q can't be updated, and is deleted and recreated, with everything that belongs to it, only once the ManagedResource has the annotation %s: %w",
 		a.desired.Name(), deletion.ToConfirm(), cause)}
+}
+
+// isOwn reports whether an object may be deleted so that it can be created anew: its origin names a
+// ManagedResource of this source; or it has no valid origin, and this process created it, or the inventory says that
+// it was created for this ManagedResource.
+func (r replacement) isOwn() bool {
+	a := r.attempt
+	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
+		return a.Owners.IsOfThisSource(origin)
+	}
+	uid := a.live.GetUID()
+	return isRecorded(a.desired, uid) || uid != "" && a.Tracker.Get(a.desired.Ref.ID).Created == uid
 }
 
 // refusedFields returns the fields that the refusal of an update names.
@@ -107,10 +127,11 @@ func (e *recreation) Unwrap() []error { return []error{e.error, errRecreated} }
 
 // withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
 // (MR-36): a field is immutable, the object is ours and may be deleted.
-func (a *attempt) withHelp(cause error) error {
+func (r replacement) withHelp() error {
+	a, cause := r.attempt, r.cause
 	keeps := meta.Truthy(a.live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
 		meta.Truthy(a.merged.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject)
-	if keeps || !strings.Contains(cause.Error(), "immutable") || !a.mayReplace() {
+	if keeps || !strings.Contains(cause.Error(), "immutable") || !r.isOwn() {
 		return cause
 	}
 	return fmt.Errorf("%w; to have the object deleted and created anew, annotate it in its manifest with %s: \"true\"",

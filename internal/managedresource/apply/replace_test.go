@@ -34,7 +34,7 @@ func TestRefusalNamesTheAnnotation(t *testing.T) {
 			live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: tc.origin, resourcesv1alpha1.AnnotationKeepObject: tc.keep})
 			a := &attempt{Run: applier.Begin(managed("m"), &plan.Plan{}, nil, nil), desired: &plan.Desired{Unstructured: live}, live: live, merged: live}
-			got := a.withHelp(errors.New(tc.cause)).Error()
+			got := replacement{a, errors.New(tc.cause)}.withHelp().Error()
 			if helps := strings.HasSuffix(got, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+`: "true"`); helps != tc.want || !strings.HasPrefix(got, tc.cause) {
 				t.Errorf("MR-36: %s", got)
 			}
@@ -68,7 +68,7 @@ func TestReplace_KeptField(t *testing.T) {
 			defer ticket.End()
 			freshness := steps.NewFreshness(t.Context(), applier.Source, applier.Clock, mr, steps.Secrets{})
 			a := &attempt{Run: applier.Begin(mr, &plan.Plan{}, nil, freshness), desired: &plan.Desired{Unstructured: object(0)}, ticket: ticket, live: object(3), merged: object(3)}
-			err := a.replace(t.Context(), refusal)
+			err := replacement{a, refusal}.try(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: got %v", name, err)
 			}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
@@ -88,7 +89,8 @@ func (a *attempt) decideMissing(ctx context.Context) (_ outcome, mayCreate bool,
 			return outcome{result: kept, keptBy: owner}, false, err
 		}
 	}
-	if a.staysMissing() {
+	if !a.desired.IsNew() && hold.Of(a.mr.Annotations, a.Clock.Now()).State == hold.InForce {
+		// A user may have deleted the object on purpose. An object that no inventory had is created.
 		return outcome{result: leftAway}, false, nil
 	}
 	return outcome{}, true, a.mayWrite()
@@ -200,16 +202,16 @@ func (a *Run) get(ctx context.Context, desired *plan.Desired) (*unstructured.Uns
 
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
 func (a *attempt) create(ctx context.Context) (target.Answer, error) {
-	object := merge.ForCreation(a.desired, a.options)
+	kind, object := a.desired.Ref.GroupKind(), merge.ForCreation(a.desired, a.options)
 	a.Marked.Writes(ctx, object)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
-	if !a.notServedYet(err) {
+	if !a.notServedYet(kind, err) {
 		return created, err
 	}
 	waitErr := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, false,
 		func(ctx context.Context) (bool, error) {
 			created, err = a.Target.Create(ctx, object, a.Watches.View())
-			return !a.notServedYet(err), nil
+			return !a.notServedYet(kind, err), nil
 		})
 	if waitErr != nil && err == nil {
 		err = waitErr
@@ -217,14 +219,14 @@ func (a *attempt) create(ctx context.Context) (target.Answer, error) {
 	return created, err
 }
 
-func (a *attempt) notServedYet(err error) bool {
+func (a *Run) notServedYet(kind schema.GroupKind, err error) bool {
 	missingKind := apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "namespaces")
 	if !missingKind {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.defined[a.desired.Ref.GroupKind()]
+	return a.defined[kind]
 }
 
 // rewrites reports whether an object is written though it may be in sync; an object that is created only once is not
