@@ -12,13 +12,13 @@ import (
 
 const docs = "../../../docs/internals"
 
-// named is a file of the engine, and a function or a type in it, as docs/internals/engine.md names them.
+// named is a file of the engine, and a function or a type in it, as docs/internals/engine.md and engine-memory.md name them.
 var named = regexp.MustCompile("`([a-z_/]+\\.go)` `([A-Za-z]+)`")
 
 // listed is a row of docs/internals/architecture.md about one file.
 var listed = regexp.MustCompile("(?m)^\\| `((?:controller|apply|prune|steps|objects|target)/[a-z_]+\\.go)` \\|")
 
-// TestNamesInEngineDocument checks that each file, function and type that docs/internals/engine.md names exists.
+// TestNamesInEngineDocument checks that each file, function and type that the pages about the engine name exists.
 func TestNamesInEngineDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
 	must.Succeed(t, err)
@@ -33,12 +33,12 @@ func TestNamesInEngineDocument(t *testing.T) {
 			code, err = os.ReadFile(filepath.Join("../..", file)) // A package of the whole process.
 		}
 		if err != nil {
-			t.Errorf("docs/internals/engine.md names %s: %v", file, err)
+			t.Errorf("a page names %s: %v", file, err)
 			continue
 		}
 		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?` + name + `[(\[]|type ` + name + `\b)`)
 		if !declared.Match(code) {
-			t.Errorf("docs/internals/engine.md names %s in %s, which declares no such function or type", name, file)
+			t.Errorf("a page names %s in %s, which declares no such function or type", name, file)
 		}
 	}
 }
@@ -70,9 +70,9 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 	}
 }
 
-// TestMethodsInEngineDocument checks that docs/internals/engine.md names each method of the table of objects, and no other.
+// TestMethodsInEngineDocument checks that docs/internals/engine-memory.md names each method of the table of objects, and no other.
 func TestMethodsInEngineDocument(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
+	page, err := os.ReadFile(filepath.Join(docs, "engine-memory.md"))
 	must.Succeed(t, err)
 	_, section, found := strings.Cut(string(page), "## What the Tracker is asked\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -95,13 +95,13 @@ func TestMethodsInEngineDocument(t *testing.T) {
 		for _, method := range regexp.MustCompile(`(?m)^func \(\w+ \*(Tracker|Observations|Claims|Repairs|ListSession|Ticket)\) ([A-Z]\w*)\(`).FindAllStringSubmatch(string(code), -1) {
 			declared[method[2]] = true
 			if !named[method[2]] {
-				t.Errorf("docs/internals/engine.md does not name %s of the %s", method[2], method[1])
+				t.Errorf("docs/internals/engine-memory.md does not name %s of the %s", method[2], method[1])
 			}
 		}
 	}
 	for name := range named {
 		if !declared[name] {
-			t.Errorf("docs/internals/engine.md names %s, which is no method of the table of objects", name)
+			t.Errorf("docs/internals/engine-memory.md names %s, which is no method of the table of objects", name)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package lifecycle is the state machine of one ManagedResource: State is all that the process remembers of it, and
-// Step changes the State for an event, by a table of phases and events (table.go), which docs/internals/engine.md
+// Step changes the State for an event, by a table of phases and events (table.go), which docs/internals/engine-memory.md
 // shows.
 //
 // Its one idea is the Inbox, which records every request for a run. A run takes the whole Inbox over when it begins,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markdown returns the table as docs/internals/engine.md shows it.
+// Markdown returns the table as docs/internals/engine-memory.md shows it.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| in phase | event | if | then | phase after | command |\n|---|---|---|---|---|---|\n")

@@ -28,9 +28,9 @@ func TestTable_IsComplete(t *testing.T) {
 	}
 }
 
-// TestTable_IsInTheDocuments: docs/internals/engine.md shows the table. UPDATE=1 writes it anew.
+// TestTable_IsInTheDocuments: docs/internals/engine-memory.md shows the table. UPDATE=1 writes it anew.
 func TestTable_IsInTheDocuments(t *testing.T) {
-	const file, begin, end = "../../../docs/internals/engine.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
+	const file, begin, end = "../../../docs/internals/engine-memory.md", "<!-- begin: the table of internal/managedresource/lifecycle -->\n", "<!-- end -->"
 	text, err := os.ReadFile(file)
 	must.Succeed(t, err)
 	before, rest, found := strings.Cut(string(text), begin)

@@ -83,7 +83,7 @@ func (c codeBase) rows(page string, tests int) []row {
 		inCore = append(inCore, c.below(engine+"/"+folder)...)
 	}
 	below := c.below(engine)
-	secret := way(page, "How a changed manifest reaches the target")
+	secret := way(page, "A Secret changes")
 	return []row{
 		{"lines of code of the product", c.folders().total(), 55000},
 		{"lines of tests and test support", tests, 100000},
