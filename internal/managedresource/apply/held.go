@@ -73,7 +73,7 @@ func (a *attempt) noteHold(ctx context.Context, done outcome) {
 	switch {
 	case h.own.State == hold.Over && written:
 		a.Holds.Report(ctx, a.mr, ReasonHoldEnded,
-			fmt.Sprintf("The hold on %s ended, and it was repaired%s", a.desired.Name(), a.where()))
+			fmt.Sprintf("The hold on %s ended, and it was repaired%s", a.desired.Name(), where(a.live, a.merged)))
 	case h.own.State == hold.Refused && written:
 		a.Holds.Report(ctx, a.mr, ReasonHoldRefused,
 			fmt.Sprintf("The hold on %s was refused and removed: %s", a.desired.Name(), h.own.Refusal))
@@ -87,13 +87,13 @@ func (a *attempt) noteHold(ctx context.Context, done outcome) {
 }
 
 // where returns the place of a repair, without content.
-func (a *attempt) where() string {
-	without := a.live.DeepCopy()
+func where(live, merged *unstructured.Unstructured) string {
+	without := live.DeepCopy()
 	for _, name := range hold.Annotations {
 		unstructured.RemoveNestedField(without.Object, "metadata", "annotations", name)
 	}
-	path := merge.Difference(without, a.merged)
-	if a.desired.GetKind() == "Secret" {
+	path := merge.Difference(without, merged)
+	if live.GetKind() == "Secret" {
 		path, _, _ = strings.Cut(path, ".")
 	}
 	if path == "" {

@@ -93,40 +93,115 @@ func (w *Watches) auditScope(ctx context.Context, s scope, foundOrphans func(con
 	if a == nil || !a.covers() {
 		return nil // It is listed as soon as it can be.
 	}
-	var found *comparison
-	err := a.list(ctx, func() (err error) {
-		found, err = w.compare(ctx, s, a)
-		return err
-	})
-	if err != nil {
+	c := &comparison{watches: w, scope: s, active: a}
+	if err := a.list(ctx, func() error { return c.list(ctx) }); err != nil {
 		return err
 	}
-	if len(found.audited.Differing) > 0 {
+	if len(c.audited.Differing) > 0 {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(auditGrace):
 		}
-		w.complete(s, a, found.audited.Differing)
+		c.complete(c.audited.Differing)
 	}
-	if len(found.orphans) > 0 {
-		foundOrphans(ctx, found.orphans)
+	if len(c.orphans) > 0 {
+		foundOrphans(ctx, c.orphans)
 	}
-	return w.readUnlabelled(ctx, s, found.audited.Unlabelled)
+	return c.readUnlabelled(ctx, c.audited.Unlabelled)
 }
 
-// readUnlabelled reads objects of a scope that its lists do not have, because they lack the label (MR-30).
-func (w *Watches) readUnlabelled(ctx context.Context, s scope, unlabelled []objects.ID) error {
+// comparison is the audit of one scope.
+type comparison struct {
+	watches *Watches
+	scope   scope
+	active  *activeWatch
+	session *objects.ListSession
+	audited objects.Audited
+	orphans []Orphan
+}
+
+// list lists the scope, and finds the changes that the tracker does not know yet, and the orphans.
+func (c *comparison) list(ctx context.Context) error {
+	w := c.watches
+	served, err := w.client.mappings.of(ctx, c.scope.gvk)
+	if err != nil {
+		return err
+	}
+	options := metav1.ListOptions{}
+	c.scope.narrow(&options, w.labelSelector)
+	page := pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(served.in(c.scope.namespace)).List)
+	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
+		return err
+	}
+	c.audited = c.session.End()
+	return nil
+}
+
+func (c *comparison) start() {
+	w := c.watches
+	c.session = w.tracker.StartListSession(objects.Audit, c.scope.gvk.GroupKind(), c.active.version(),
+		func(ref objects.Ref) bool { return w.scopeOf(ref) == c.scope })
+	c.orphans = nil
+}
+
+func (c *comparison) begin(version string) error {
+	c.session.At(version)
+	return nil
+}
+
+func (c *comparison) each(object runtime.Object) error {
+	accessor, err := apimeta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	observation := c.watches.view.metadata(c.scope.gvk, accessor)
+	if c.watches.view.Whole(c.scope.gvk) {
+		observation.Digest = 0 // It stands for the metadata only.
+	}
+	if !c.session.Observe(observation).Tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
+		apiVersion, kind := c.scope.gvk.ToAPIVersionAndKind()
+		c.orphans = append(c.orphans, Orphan{observation.ID, accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
+			ownership.IsCollectable(apiVersion, kind, accessor.GetLabels())})
+	}
+	return nil
+}
+
+// isOrphan reports whether an object that is not on record has an origin that a process like this one wrote.
+func (c *comparison) isOrphan(object metav1.Object) bool {
+	annotations := object.GetAnnotations()
+	origin := annotations[resourcesv1alpha1.AnnotationOrigin]
+	return origin != "" && len(origin) <= longestOrigin && object.GetDeletionTimestamp() == nil &&
+		!meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) && c.watches.client.WroteOrigin(object)
+}
+
+// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
+// any.
+func (c *comparison) complete(differing []objects.Observation) {
+	w, number := c.watches, 0
+	for _, difference := range differing {
+		if w.tracker.Observe(difference) {
+			number++
+			w.metrics.missed.WithLabelValues(c.scope.gvk.Kind).Inc()
+			w.log.Info("A watch missed what became of an object", "groupVersionKind", c.scope.gvk.String(),
+				"namespace", difference.ID.Namespace, "name", difference.ID.Name, "present", !difference.Gone)
+		}
+	}
+	if number > 0 {
+		c.active.renew()
+	}
+}
+
+// readUnlabelled reads objects of the scope that its lists do not have, because they lack the label (MR-30).
+func (c *comparison) readUnlabelled(ctx context.Context, unlabelled []objects.ID) error {
+	w := c.watches
 	for _, id := range unlabelled {
-		served, err := w.client.mappings.of(ctx, s.gvk)
+		served, err := w.client.mappings.of(ctx, c.scope.gvk)
 		if err != nil {
 			return err
 		}
-		namespace := id.Namespace
-		if !served.namespaced {
-			namespace = ""
-		}
-		if _, err = w.read(ctx, s.gvk, namespace, id.Name, w.tracker.Get(id)); err != nil && !isNotFound(err) {
+		_, err = w.read(ctx, c.scope.gvk, served.in(id.Namespace), id.Name, w.tracker.Get(id))
+		if err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -148,88 +223,4 @@ func (w *Watches) read(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	observation.Since = before.Revision
 	w.tracker.Observe(observation)
 	return observation, nil
-}
-
-// compare lists a scope, and finds the changes that the tracker does not know yet, and the orphans.
-func (w *Watches) compare(ctx context.Context, s scope, a *activeWatch) (*comparison, error) {
-	served, err := w.client.mappings.of(ctx, s.gvk)
-	if err != nil {
-		return nil, err
-	}
-	namespace := s.namespace
-	if !served.namespaced {
-		namespace = ""
-	}
-	options := metav1.ListOptions{}
-	w.selector(s)(&options)
-	c := &comparison{Watches: w, scope: s, active: a}
-	page := pagesOf(w.metrics, w.client.metadata.Resource(served.resource).Namespace(namespace).List)
-	if _, err = listPages(ctx, options, page, paging{start: c.start, begin: c.begin, each: c.each}); err != nil {
-		return nil, err
-	}
-	c.audited = c.session.End()
-	return c, nil
-}
-
-// comparison is the list of an audit that is under way.
-type comparison struct {
-	*Watches
-	scope   scope
-	active  *activeWatch
-	session *objects.ListSession
-	audited objects.Audited
-	orphans []Orphan
-}
-
-func (c *comparison) start() {
-	c.session = c.tracker.StartListSession(objects.Audit, c.scope.gvk.GroupKind(), c.active.version(),
-		func(ref objects.Ref) bool { return c.scopeOf(ref) == c.scope })
-	c.orphans = nil
-}
-
-func (c *comparison) begin(version string) error {
-	c.session.At(version)
-	return nil
-}
-
-func (c *comparison) each(object runtime.Object) error {
-	accessor, err := apimeta.Accessor(object)
-	if err != nil {
-		return err
-	}
-	observation := c.view.metadata(c.scope.gvk, accessor)
-	if c.view.Whole(c.scope.gvk) {
-		observation.Digest = 0 // It stands for the metadata only.
-	}
-	if !c.session.Observe(observation).Tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
-		apiVersion, kind := c.scope.gvk.ToAPIVersionAndKind()
-		c.orphans = append(c.orphans, Orphan{observation.ID, accessor.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin],
-			ownership.IsCollectable(apiVersion, kind, accessor.GetLabels())})
-	}
-	return nil
-}
-
-// isOrphan reports whether an object that is not on record has an origin that a process like this one wrote.
-func (c *comparison) isOrphan(object metav1.Object) bool {
-	annotations := object.GetAnnotations()
-	origin := annotations[resourcesv1alpha1.AnnotationOrigin]
-	return origin != "" && len(origin) <= longestOrigin && object.GetDeletionTimestamp() == nil &&
-		!meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) && c.client.WroteOrigin(object)
-}
-
-// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
-// any.
-func (w *Watches) complete(s scope, a *activeWatch, differing []objects.Observation) {
-	number := 0
-	for _, difference := range differing {
-		if w.tracker.Observe(difference) {
-			number++
-			w.metrics.missed.WithLabelValues(s.gvk.Kind).Inc()
-			w.log.Info("A watch missed what became of an object", "groupVersionKind", s.gvk.String(),
-				"namespace", difference.ID.Namespace, "name", difference.ID.Name, "present", !difference.Gone)
-		}
-	}
-	if number > 0 {
-		a.renew()
-	}
 }

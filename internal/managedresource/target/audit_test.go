@@ -64,8 +64,8 @@ func TestAudit(t *testing.T) {
 	w.mu.Lock()
 	a := w.active[kind]
 	w.mu.Unlock()
-	found, err := w.compare(t.Context(), kind, a)
-	if err != nil || len(found.audited.Differing) != 3 {
+	found := &comparison{watches: w, scope: kind, active: a}
+	if err := found.list(t.Context()); err != nil || len(found.audited.Differing) != 3 {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	differing, orphans := found.audited.Differing, found.orphans
@@ -77,7 +77,7 @@ func TestAudit(t *testing.T) {
 	s.muted = false
 	s.mu.Unlock()
 	lists := s.count("list")
-	w.complete(kind, a, differing)
+	found.complete(differing)
 	if n := len(l.Progress(owner).OutOfSync); n != 3 || l.Get(refs[2].ID).Present {
 		t.Errorf("%d objects are out of sync, want 3", n)
 	}
@@ -129,7 +129,8 @@ func TestOrphansAreBounded(t *testing.T) {
 	w.mu.Lock()
 	a := w.active[kind]
 	w.mu.Unlock()
-	if found, err := w.compare(t.Context(), kind, a); err != nil || len(found.orphans) != mostOrphans {
+	found := &comparison{watches: w, scope: kind, active: a}
+	if err := found.list(t.Context()); err != nil || len(found.orphans) != mostOrphans {
 		t.Errorf("MRB-54: %d orphans, %v", len(found.orphans), err)
 	}
 }

@@ -38,6 +38,14 @@ type mapping struct {
 // isUnreadable reports whether an API has no get. An API that does not say which verbs it has can be read.
 func isUnreadable(verbs metav1.Verbs) bool { return len(verbs) > 0 && !slices.Contains(verbs, "get") }
 
+// in returns the namespace of requests for objects in a namespace: none if the kind is cluster-scoped.
+func (m *mapping) in(namespace string) string {
+	if m.namespaced {
+		return namespace
+	}
+	return ""
+}
+
 // readable returns an error if no object of the kind is there to be read or deleted (MRX-19).
 func (m *mapping) readable(name string) error {
 	if !m.unreadable {

@@ -127,7 +127,7 @@ func (s *store) listAs(ctx context.Context, requests scopeRequests, whole bool) 
 		page = pages
 	}
 	options := metav1.ListOptions{}
-	s.watches.selector(s.scope)(&options)
+	s.scope.narrow(&options, s.watches.labelSelector)
 	l := &scopeList{store: s, whole: whole, autoscalers: map[types.UID]objects.ID{}}
 	version, err := listPages(ctx, options, page, paging{start: l.start, begin: l.begin, each: l.each})
 	if err != nil {

@@ -21,10 +21,7 @@ type scopeRequests struct {
 }
 
 func (w *Watches) requestsFor(s scope, served *mapping) scopeRequests {
-	namespace := s.namespace
-	if !served.namespaced {
-		namespace = ""
-	}
+	namespace := served.in(s.namespace)
 	objects := w.client.dynamic.Resource(served.resource).Namespace(namespace)
 	requests := scopeRequests{whole: pagesOf(w.metrics, w.client.listByObject(served, namespace))}
 	if w.view.Whole(s.gvk) {
@@ -66,7 +63,7 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 			return store.list(ctx, requests)
 		},
 		Watch: func(ctx context.Context, options *metav1.ListOptions) (watch.Interface, error) {
-			w.selector(s)(options)
+			s.narrow(options, w.labelSelector)
 			w.metrics.count("watch")
 			return requests.watch(ctx, *options)
 		},
@@ -84,11 +81,9 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	watchSession.end()
 }
 
-// selector narrows requests to a scope.
-func (w *Watches) selector(s scope) func(*metav1.ListOptions) {
-	return func(options *metav1.ListOptions) {
-		if !s.all {
-			options.LabelSelector = w.labelSelector
-		}
+// narrow limits a request to a scope.
+func (s scope) narrow(options *metav1.ListOptions, labelSelector string) {
+	if !s.all {
+		options.LabelSelector = labelSelector
 	}
 }
