@@ -65,7 +65,7 @@ func (t *Table) hidden() {}
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := codeBase.print(&table, "# Engine\n\n## How a changed manifest reaches the target\n\n1. `source/secretwatch.go` `Update` and `controller/controller.go` `Reconcile`\n2. `source/b.go` `Get`, "+
+	if err := codeBase.print(&table, "# Engine\n\n## A Secret changes\n\n1. `source/secretwatch.go` `Update` and `controller/controller.go` `Reconcile`\n2. `source/b.go` `Get`, "+
 		"`controller/normal.go` `readSecrets`\n\n`controller/a.go` `outside`\n\n3. `target/client.go` `Update`.\n\n## Drift\n\n1. `target/sink.go` `Update`\n", tests); err != nil {
 		t.Fatal(err)
 	}
