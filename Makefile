@@ -14,7 +14,7 @@ export CGO_ENABLED := 0
 GOFLAGS_TEST ?= -ldflags=-w -timeout 20m
 # The race detector runs where goroutines share memory. It needs a C compiler; where there is none the tests run without it.
 RACE         := $(if $(shell command -v gcc || command -v clang),CGO_ENABLED=1 go test -race,go test) $(GOFLAGS_TEST)
-RACED        := $(addprefix ./internal/,$(addprefix managedresource/,controller engine health objects source target) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
+RACED        := $(addprefix ./internal/,$(addprefix managedresource/,apply controller engine health objects prune source steps target) endpoint/... reflector/... cluster process graph ratelimit selectors marked controller/kit/... seedauthorizer/garden nodeagentauthorizer/tenants nodeagentauthorizer/view)
 COMMANDS     := $(notdir $(wildcard cmd/*))
 # The client, and the name by which kubectl asks it to complete the arguments of kubectl espalier.
 CLIENT       := internal/client/kubectl-espalier
@@ -101,7 +101,7 @@ repeatable: ## Check that a seed of the simulation is the same run whenever it i
 	@go run ./test/simulation/repeatable -o $(CACHE)/simulation.test
 	@cd test/simulation && GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 $(CACHE)/simulation.test -test.v -test.run OneSeedIsOneRun
 
-ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,controller engine lifecycle meta objects source target)
+ENGINE_PACKAGES := $(addprefix ./internal/managedresource/,apply controller engine lifecycle meta objects prune source steps target)
 MUTATED = $(or $(PKG),$(if $(filter 1,$(ENGINE)),$(ENGINE_PACKAGES)),$(if $(filter 1,$(ALL)),./internal/...))
 .PHONY: mutate
 mutate: ## Put small defects into packages PKG, or into the functions, with LINES=1 the lines, that changed SINCE a revision (default HEAD~1), and print those that no test notices; with MOST, fail if more percent survive; LIMIT ends it, SAMPLE draws some; ENGINE=1 has the simulation alone judge the engine; ALL=1 judges every package, each for the time EACH, and writes the table of docs/internals/mutation.md, as UPDATE=1 does for the rows of PKG.

@@ -270,7 +270,7 @@ type attempt struct {
 }
 
 // newAttempt begins an attempt, whose ticket must be ended. Inputs of the merge may have changed since the plan, while others
-// of its tier were applied; those that change after the ticket was issued leave the object stale.
+// of its tier were applied; those that change after the ticket was issued leave the object out of sync.
 func (a *Run) newAttempt(desired *plan.Desired) *attempt {
 	ticket, _ := a.Tracker.Begin(objects.ToApply, steps.OwnerOf(a.mr), desired.Ref.ID)
 	options := a.options(desired)
@@ -307,7 +307,7 @@ func (a *Run) applyOne(ctx context.Context, desired *plan.Desired) {
 	}
 }
 
-// Visited returns the objects that a full run need not visit once more, unless one is stale: also those that it
+// Visited returns the objects that a full run need not visit once more, unless one is out of sync: also those that it
 // skipped, as they were visited before.
 func (a *Run) Visited() map[objects.ID]struct{} {
 	visited := make(map[objects.ID]struct{}, len(a.written))

@@ -1,8 +1,8 @@
 // Package controller applies ManagedResources: read, decode, plan, prune, release, apply, report. Each step is in a
 // file of its own; packages plan and merge decide what is written.
 //
-// A run does what is needed and no more: after a run that found every object in sync, only stale objects are read
-// again, and without stale objects none is.
+// A run does what is needed and no more: after a run that found every object in sync, only objects that are out of sync
+// are read again, and none if there are none.
 package controller
 
 import (
@@ -68,7 +68,7 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
-	// Applied is called when a ManagedResource was applied, so that its health is judged.
+	// Applied is called when a ManagedResource was applied, so that its health is assessed.
 	Applied func(objects.Owner)
 }
 

@@ -67,7 +67,7 @@ func (t *Triggers) predicate() predicate.Predicate {
 	}
 }
 
-// onManagedResourceChanged handles a newer form of a ManagedResource that a watch reported, and reports whether a run
+// onManagedResourceChanged handles a newer version of a ManagedResource that a watch reported, and reports whether a run
 // is needed.
 func (t *Triggers) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	lags := t.reconciler.Statuses != nil && t.reconciler.Statuses.Observed(after)
@@ -188,7 +188,7 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 }
 
 // Sweep checks objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that
-// are stale, that the API server kept only a part of some time ago, or that no watch covers. The others are skipped:
+// are out of sync, that the API server kept only a part of some time ago, or that no watch covers. The others are skipped:
 // with a queue entry each, an idle process would spend all its time on finding nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler

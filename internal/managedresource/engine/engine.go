@@ -59,7 +59,7 @@ type Options struct {
 	Log      logr.Logger
 }
 
-// Engine applies ManagedResources and judges them. It is a runnable of the leader.
+// Engine applies ManagedResources and assesses their health. It is a runnable of the leader.
 type Engine struct {
 	Options
 	requests *target.Metrics

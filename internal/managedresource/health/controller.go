@@ -91,11 +91,11 @@ type Reconciler struct {
 // state is the memory of one ManagedResource. A zero field is not set.
 type state struct {
 	// unsettled is the time since which an object is missing that may be on its way back; unwatched the time since which
-	// there are objects whose end no watch will report; changed the time of the first event since the last judgement.
+	// there are objects whose end no watch will report; changed the time of the first event since the last assessment.
 	unsettled, unwatched, changed time.Time
-	// judged has the conditions of the last judgement. It is set before the status is written, so that a different
+	// assessed has the conditions of the last assessment. It is set before the status is written, so that a different
 	// status afterwards is from another writer.
-	judged []meta.ConditionChange
+	assessed []meta.ConditionChange
 }
 
 // New returns a reconciler.
@@ -110,7 +110,7 @@ func (r *Reconciler) stateLocked(owner objects.Owner) *state {
 	return s
 }
 
-// Reconcile judges one ManagedResource.
+// Reconcile assesses one ManagedResource.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Config.SyncPeriod.Duration)
 	defer cancel()
@@ -140,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: sooner(later, min(wait, completeDelay))}, nil
 	}
-	// The judgement may be about an outdated status, for longer than a period.
+	// The assessment may be about an outdated status, for longer than a period.
 	later = min(sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)), r.period())
 	later = sooner(later, r.nextLook(request.NamespacedName, assessment))
 	switch {
@@ -168,23 +168,23 @@ func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return assessment, 0, err
 }
 
-// write sets the conditions unless the content was exchanged since it was judged. Statuses writes a change of yes and
+// write sets the conditions unless the content was exchanged since it was assessed. Statuses writes a change of yes and
 // no at once, unless it wrote the condition less than a second ago (MRB-39). later is the time until a postponed write
 // is due.
-func (r *Reconciler) write(ctx context.Context, judged *resourcesv1alpha1.ManagedResource,
+func (r *Reconciler) write(ctx context.Context, assessed *resourcesv1alpha1.ManagedResource,
 	changes []meta.ConditionChange) (later time.Duration, err error) {
 	if len(changes) == 0 {
 		return 0, nil
 	}
-	key := client.ObjectKeyFromObject(judged)
+	key := client.ObjectKeyFromObject(assessed)
 	var made *source.Change
-	_, err = r.Statuses.Update(ctx, key, judged.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
+	_, err = r.Statuses.Update(ctx, key, assessed.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		later, made = 0, nil
 		if !r.concerns(current) || !isApplied(current) {
 			return nil
 		}
-		if !sameContent(judged, current) {
-			later = changeDelay // It is judged anew.
+		if !sameContent(assessed, current) {
+			later = changeDelay // It is assessed anew.
 			return nil
 		}
 		var fresh []meta.ConditionChange
@@ -241,7 +241,7 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		meta.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// concerns reports whether a ManagedResource is judged. While another class cleans up, the objects are in the target of
+// concerns reports whether a ManagedResource is assessed. While another class cleans up, the objects are in the target of
 // that class, or are being deleted.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
@@ -262,7 +262,7 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // wait returns the time for which a missing object may still be on its way back; zero or less if it is to be reported.
-// It is missing since heard, the time of the tracker's event: a judgement may come late, and take long.
+// It is missing since heard, the time of the tracker's event: a assessment may come late, and take long.
 func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +271,7 @@ func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	return completeLimit - r.Clock.Now().Sub(s.unsettled)
 }
 
-// heard returns when the tracker first had news that the judgement which begins now is the first to take into account.
+// heard returns when the tracker first had news that the assessment which begins now is the first to take into account.
 func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +282,7 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 }
 
 // nextLook returns the time until the next check of objects and Pods whose end no watch will report; zero if there are
-// none. If one of the objects is missing then, it is so since now: the next judgement begins to wait there.
+// none. If one of the objects is missing then, it is so since now: the next assessment begins to wait there.
 func (r *Reconciler) nextLook(owner objects.Owner, a target.Assessment) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -300,12 +300,12 @@ func (r *Reconciler) nextLook(owner objects.Owner, a target.Assessment) time.Dur
 	return wait
 }
 
-func (r *Reconciler) complete(owner objects.Owner, judged []meta.ConditionChange, waits bool) {
+func (r *Reconciler) complete(owner objects.Owner, assessed []meta.ConditionChange, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.stateLocked(owner)
-	s.judged = judged
-	if len(judged) > 0 && !waits {
+	s.assessed = assessed
+	if len(assessed) > 0 && !waits {
 		s.unsettled = time.Time{}
 	}
 }
@@ -316,14 +316,14 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 	delete(r.known, owner)
 }
 
-// contradicts reports whether a condition differs from the last judgement, as after a write of a process that was the
+// contradicts reports whether a condition differs from the last assessment, as after a write of a process that was the
 // leader before.
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.known[client.ObjectKeyFromObject(mr)]
-	return s != nil && isApplied(mr) && slices.ContainsFunc(s.judged, func(judged meta.ConditionChange) bool {
-		return meta.Conditions(mr.Status.Conditions).Status(judged.Type) != judged.Status
+	return s != nil && isApplied(mr) && slices.ContainsFunc(s.assessed, func(assessed meta.ConditionChange) bool {
+		return meta.Conditions(mr.Status.Conditions).Status(assessed.Type) != assessed.Status
 	})
 }
 
@@ -332,7 +332,7 @@ func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// Enqueue asks for a judgement, because the tracker has news of the ManagedResource.
+// Enqueue asks for a assessment, because the tracker has news of the ManagedResource.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
 	s := r.stateLocked(owner)
@@ -341,7 +341,7 @@ func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
 
-// AddToManager adds both controllers. One worker at a time judges a ManagedResource.
+// AddToManager adds both controllers. One worker at a time assesses a ManagedResource.
 func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.AddSharing(mgr, []string{NameHealth, NameProgressing}, controller.Options{
 		Reconciler:              r,
@@ -370,7 +370,7 @@ func (r *Reconciler) predicate() predicate.Predicate {
 				return false
 			}
 			if r.contradicts(after) {
-				// Not at once: another process that judges differently may do the same.
+				// Not at once: another process that assesses differently may do the same.
 				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
 			}
 			return before.UID != after.UID || className(before) != className(after) || meta.Ignored(before) ||

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// assessByConvention judges a custom resource by the common conventions: status.observedGeneration and the conditions
+// assessByConvention assesses a custom resource by the common conventions: status.observedGeneration and the conditions
 // Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
 func assessByConvention(object *unstructured.Unstructured) Verdict {
 	var verdict Verdict

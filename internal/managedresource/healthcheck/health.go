@@ -48,7 +48,7 @@ var progresses = map[schema.GroupKind]progress{
 
 // Options choose the checks beyond the fixed list of kinds.
 type Options struct {
-	// CustomResources also judges kinds without a rule, by the conventions of their status.
+	// CustomResources also assesses kinds without a rule, by the conventions of their status.
 	CustomResources bool
 }
 
@@ -105,12 +105,12 @@ func (o Options) Progresses(gvk schema.GroupVersionKind) bool {
 	return progresses[gvk.GroupKind()] != nil || o.byConvention(gvk)
 }
 
-// byConvention reports whether a kind has no rule, and is judged by the conventions of its status.
+// byConvention reports whether a kind has no rule, and is assessed by the conventions of its status.
 func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
 	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
-// Assess judges a live object. An object that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
+// Assess assesses a live object. An object that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
 func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
 		return Verdict{}

@@ -25,11 +25,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// deleteAttempts limits how often a run judges an object anew that another writer keeps changing.
+// deleteAttempts limits how often a run decides anew about an object that another writer keeps changing.
 const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that
-// was judged.
+// was read.
 func (r *run) deleteOne(ctx context.Context, entry *objects.Entry) {
 	before := r.Tracker.Get(entry.ID).Revision
 	if !r.last && r.isCompleted(entry.ID) {
@@ -131,7 +131,7 @@ func (r *run) keepInTarget(ctx context.Context, entry, at *objects.Entry, live *
 	return true, nil
 }
 
-// delete deletes an object that was judged, with the claims of a StatefulSet (MRX-16). A terminating object only loses
+// delete deletes an object that was read, with the claims of a StatefulSet (MRX-16). A terminating object only loses
 // its finalizers, if its time is up (MRX-9).
 func (r *run) delete(ctx context.Context, entry *objects.Entry,
 	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {

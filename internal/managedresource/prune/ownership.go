@@ -39,7 +39,7 @@ func (r *run) decide(entry *objects.Entry, live *unstructured.Unstructured,
 	}), nil
 }
 
-// handOver makes another ManagedResource the origin of an object, bound to the object that was judged, if that
+// handOver makes another ManagedResource the origin of an object, bound to the object that was read, if that
 // ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
 func (r *run) handOver(ctx context.Context, id objects.ID, live *unstructured.Unstructured,
 	to ownership.Claim) error {

@@ -165,7 +165,7 @@ func (r *run) deleteSkipped(ctx context.Context) error {
 	return r.complete(ctx)
 }
 
-// complete waits for the deleted objects to go, unless a newer form of the ManagedResource supersedes the run.
+// complete waits for the deleted objects to go, unless a newer version of the ManagedResource supersedes the run.
 func (r *run) complete(ctx context.Context) error {
 	for _, err := range r.waiting {
 		if errors.Is(err, steps.ErrSuperseded) {

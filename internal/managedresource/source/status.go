@@ -315,7 +315,7 @@ type Reconciled struct {
 // ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
 var ErrGone = fmt.Errorf("the ManagedResource is gone")
 
-// Update writes the change for the latest form of the ManagedResource with the given UID; change may be called several
+// Update writes the change for the latest version of the ManagedResource with the given UID; change may be called several
 // times and returns nil for nothing to write. Update returns the resulting ManagedResource.
 func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid types.UID,
 	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
