@@ -122,10 +122,6 @@ handover: build controlplane ## Have the reference's resource-manager REF_RM and
 follow: ## List what changed in the reference, by a clone of it (REF), each with its answer in docs/internals/reference-log.md; fails on a change without one.
 	@go run -C internal/tools ./follow ../.. '$(abspath $(or $(REF),$(error want REF=<clone of the reference>)))'
 
-.PHONY: hostile
-hostile: build ## Play hostile clients against the executables, within four minutes, and print what becomes of honest ones; ONLY selects scenarios.
-	@go run ./test/bench/hostile -bin bin -only '$(ONLY)'
-
 .PHONY: exhaust
 exhaust: ## Ask everything in all small worlds: whether the rules decide as the second reading of the contract, and whether each fault in a rule or an edge shows.
 	go test ./internal/seedauthorizer/rules -run 'Small|Mutants' -count=1 -timeout 30m -v -exhaust

@@ -1,11 +1,17 @@
 package harness
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -144,4 +150,24 @@ func (s *Streamed) kindOf(resource string) string {
 		"namespaces": "Namespace", "serviceaccounts": "ServiceAccount", "certificatesigningrequests": "CertificateSigningRequest", "leases": "Lease",
 		"configmaps": "ConfigMap", "secrets": "Secret",
 	}[resource]
+}
+
+// serve serves a prepared cluster from this process, over TLS and HTTP/2, and returns what ends the server and all its connections.
+func serve(prepared *cluster.Cluster, dir string, handler http.Handler) (stop func(), err error) {
+	listener, err := net.Listen("tcp", strings.TrimPrefix(prepared.URL(), "https://"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx },
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	go func() {
+		_ = server.ServeTLS(listener, filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
+	}()
+	return func() {
+		cancel()
+		_ = server.Close()
+	}, nil
 }

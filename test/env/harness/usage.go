@@ -9,7 +9,7 @@ import (
 
 // Usage is what the kernel says of a process.
 type Usage struct {
-	// RSS and Anonymous are its memory, in MiB; Peak is the most RSS that it had, since ResetPeak if that was called.
+	// RSS and Anonymous are its memory, in MiB; Peak is the most RSS that it had.
 	RSS, Anonymous, Peak float64
 	// CPU is its processor time, in seconds.
 	CPU float64
@@ -51,9 +51,4 @@ func UsageOf(pid int) (Usage, error) {
 		u.CPU += ticks / 100
 	}
 	return u, nil
-}
-
-// ResetPeak has the peak of a process begin at what it has now.
-func ResetPeak(pid int) error {
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200)
 }
