@@ -172,13 +172,16 @@ const reasonDue = "it is time to renew the token"
 func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
 	examined, err := asked.Examine(held.Data, ca, account, now)
-	if err != nil || examined.Renew != "" {
-		return examined.Renew, 0, err
+	if err != nil {
+		return "", 0, inSecret(held.Secret, err)
+	}
+	if examined.Renew != "" {
+		return examined.Renew, 0, nil
 	}
 	if held.inTarget {
 		leftover, err := token.Leftover(secret.Data)
 		if err != nil {
-			return "", 0, fmt.Errorf("could not check whether token exists in secret data: %w", err)
+			return "", 0, inSecret(secret, fmt.Errorf("could not check whether token exists in secret data: %w", err))
 		}
 		if leftover {
 			return "the source still holds a token that is to be in the target", 0, nil
@@ -264,12 +267,23 @@ type contents struct{ source, target map[string][]byte }
 func written(secret *corev1.Secret, held holder, content string, wantCA bool, ca []byte) (contents, error) {
 	var c contents
 	var err error
-	if held.inTarget {
-		c.source, c.target, err = token.Handed(secret.Data, held.Data, content, wantCA, ca)
-	} else {
+	if !held.inTarget {
 		c.source, err = token.Write(secret.Data, content, wantCA, ca)
+		return c, inSecret(secret, err)
 	}
-	return c, err
+	if c.source, err = token.Without(secret.Data); err != nil {
+		return c, inSecret(secret, err)
+	}
+	c.target, err = token.Handed(secret.Data, held.Data, content, wantCA, ca)
+	return c, inSecret(held.Secret, err)
+}
+
+// inSecret names the Secret whose data cannot be read or written, which is of the source or of the target.
+func inSecret(secret *corev1.Secret, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 }
 
 // write writes the target first: data that is taken from the source is there by then (TR-19, TR-20). Each write is

@@ -297,6 +297,20 @@ func TestTarget(t *testing.T) {
 		f.wants(f.target, "ns", "t", map[string]string{"token": "token-1"})
 		f.wants(f.source, key.Namespace, key.Name, map[string]string{"x": "y"})
 	})
+	t.Run("TR-23a/a kubeconfig of the target or the source with a second document", func(t *testing.T) {
+		for _, inTarget := range []bool{true, false} {
+			f := newFixture(t)
+			data, name := map[string]string{"kubeconfig": kubeconfig("s3cr3t") + "---\nx: s3cr3t\n"}, "Secret shoot/s: "
+			if inTarget {
+				must.Succeed(t, f.target.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Data: map[string][]byte{"kubeconfig": []byte(data["kubeconfig"])}}))
+				data, name = nil, "Secret ns/t: "
+			}
+			f.given(data, target...)
+			f.failsWith(name + "kubeconfig: content has more than one document")
+			f.count(0)
+			f.hides("s3cr3t")
+		}
+	})
 	t.Run("C14/a write of the source that is lost is made up for", func(t *testing.T) {
 		f := newFixture(t)
 		f.given(map[string]string{"token": "old"}, append(target, token.AnnotationRenew, "2026-01-01T01:00:00Z")...)
@@ -342,6 +356,8 @@ func TestErrors(t *testing.T) {
 		"TR-15/expiration":          {nil, []string{token.AnnotationExpiration, "unparsable"}, "invalid duration"},
 		"TR-12/timestamp":           {map[string]string{"token": "x"}, []string{token.AnnotationRenew, "invalid-format"}, "could not parse renew timestamp"},
 		"TR-23a/kubeconfig":         {map[string]string{"kubeconfig": "s3cr3t"}, nil, "cannot unmarshal string into Go value of type v1.Config"},
+		"TR-23a/two documents":      {map[string]string{"kubeconfig": kubeconfig("s3cr3t") + "---\nx: s3cr3t\n"}, nil, "Secret shoot/s: kubeconfig: content has more than one document"},
+		"TR-23a/a key twice":        {map[string]string{"kubeconfig": kubeconfig("s3cr3t") + "users: s3cr3t\n"}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z"}, "Secret shoot/s: could not check whether token exists in secret data: kubeconfig: document has a key more than once"},
 		"TR-9/kubeconfig":           {map[string]string{"kubeconfig": "s3cr3t"}, []string{token.AnnotationRenew, "2026-01-01T01:00:00Z"}, "could not check whether token exists in secret data: "},
 		"TR-14/labels":              {nil, []string{token.AnnotationLabels, "x"}, `annotation "serviceaccount.resources.gardener.cloud/labels"`},
 		"2.8/no name":               {nil, []string{token.AnnotationName, ""}, `annotation "serviceaccount.resources.gardener.cloud/name" is missing or empty`},

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"unicode/utf8"
 
 	yaml2 "go.yaml.in/yaml/v2"
+	"go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 )
@@ -30,7 +32,7 @@ const (
 	maxAliasedNodes = 4000
 )
 
-// Limit is the error about a document that exceeds a limit. It names the limit, and repeats nothing of the document.
+// Limit is the error about content that exceeds a limit, or has more than one document or value of a key. It repeats nothing of the content.
 type Limit string
 
 func (l Limit) Error() string { return string(l) }
@@ -39,6 +41,7 @@ var (
 	errTooLarge = limit("document is larger than %d MiB, as JSON and with its aliases expanded", maxBytes>>20)
 	errTooDeep  = limit("document is nested deeper than %d levels", maxDepth)
 	errNotUTF8  = limit("document is not UTF-8")
+	errMore     = limit("content has more than one document")
 	errAliased  = limit("document has aliases, and as written more than %d KiB or %d nodes", maxAliasedBytes>>10, maxAliasedNodes)
 )
 
@@ -58,7 +61,13 @@ func IsLimit(err error) bool {
 func ToJSON(content []byte) ([]byte, error) { return toJSON(content, MaxNodes) }
 
 // Unmarshal decodes a YAML document as if it were JSON: names are case-sensitive, and a key that no field has is ignored.
-func Unmarshal(content []byte, into any) error { return UnmarshalWithin(content, MaxNodes, into) }
+func Unmarshal(content []byte, into any) error {
+	text, err := toJSON(content, MaxNodes)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+}
 
 // UnmarshalStrict decodes a YAML document as Unmarshal does, and refuses keys that no field has or that stand twice.
 func UnmarshalStrict(content []byte, into any) error {
@@ -92,13 +101,73 @@ func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) (
 	return text, nil
 }
 
-// UnmarshalWithin decodes a YAML document as Unmarshal does. It may have fewer nodes than MaxNodes.
-func UnmarshalWithin(content []byte, nodes int, into any) error {
+// UnmarshalWhole decodes a YAML document that is written again. It may have fewer nodes than MaxNodes. A second document and a second value of a
+// key, which would be lost, are refused.
+func UnmarshalWhole(content []byte, nodes int, into any) error {
 	text, err := toJSON(content, nodes)
 	if err != nil {
 		return err
 	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
+	if !isJSON(content) {
+		if err := checkWhole(content); err != nil {
+			return err
+		}
+	}
+	refused, err := kjson.UnmarshalStrict(text, into, kjson.DisallowDuplicateFields)
+	if err == nil && len(refused) > 0 {
+		return limit("document has a key more than once")
+	}
+	return err
+}
+
+// checkWhole returns an error for a second document that has content, and for a key that stands twice. A key that overrides a merged one
+// is allowed, which the strict converter refuses.
+func checkWhole(content []byte) error {
+	documents := yaml.NewDecoder(bytes.NewReader(content))
+	var document yaml.Node
+	if err := documents.Decode(&document); err != nil {
+		return ignoreEOF(err)
+	}
+	if line := secondKey(&document); line > 0 {
+		return limit("document has a key more than once: line %d", line)
+	}
+	for {
+		var next yaml.Node
+		if err := documents.Decode(&next); err != nil {
+			return ignoreEOF(err)
+		}
+		if next.Content[0].Tag != "!!null" {
+			return errMore
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// secondKey returns the line of a key that stands twice in its mapping; 0 if there is none.
+func secondKey(node *yaml.Node) int {
+	keys := map[string]bool{}
+	for i, child := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 {
+			key := child
+			if key.Alias != nil {
+				key = key.Alias
+			}
+			if keys[key.Value] {
+				return child.Line
+			}
+			keys[key.Value] = true
+		}
+		if line := secondKey(child); line > 0 {
+			return line
+		}
+	}
+	return 0
 }
 
 // CheckSize returns an error for a size that exceeds the limit, so that a text need not be copied to be refused.

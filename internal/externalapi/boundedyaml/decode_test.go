@@ -104,8 +104,36 @@ func TestUnmarshal(t *testing.T) {
 func TestFewerNodes(t *testing.T) {
 	for name, content := range map[string]string{"as written": strings.Repeat("- a\n", 100), "by aliases": yamltest.Nested(3)} {
 		var got any
-		if err := UnmarshalWithin([]byte(content), 200, &got); !errors.Is(err, tooDense(200)) || got != nil {
+		if err := UnmarshalWhole([]byte(content), 200, &got); !errors.Is(err, tooDense(200)) || got != nil {
 			t.Errorf("T3-6/too many %s: got %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestUnmarshalWhole refuses content of which a decoded value would lose a part.
+func TestUnmarshalWhole(t *testing.T) {
+	const twice, more = "document has a key more than once", "content has more than one document"
+	for content, want := range map[string]string{
+		"a: 1\n":                              "",
+		"# x\n---\na: 1\n...\n":               "",
+		"a: 1\n---\n# nothing\n---\n~\n...\n": "",
+		"":                                    "",
+		`{"a":{"b":1},"c":{"b":1}}`:           "",
+		"b: &b {t: 1}\nu: {<<: *b, t: 2}\n":   "",
+		"a: 1\n---\nb: 2\n":                   more,
+		"a: 1\n---\n---\nb: 2\n":              more,
+		"---\n---\na: 1\n":                    more,
+		"{\"a\":1}\n---\n{\"b\":2}\n":         more,
+		"a: 1\n...\nb: 2\n":                   "yaml: line ",
+		"a: 1\n---\nb: [":                     "yaml: line ",
+		"a: 1\nb: 2\na: 3\n":                  twice + ": line 3",
+		"- {a: 1, 'a': 3}":                    twice + ": line 1",
+		"a: &x k\nb: {k: 1, *x : 2}":          twice + ": line 2",
+		`{"a":[{"b":1,"b":2}]}`:               twice,
+	} {
+		var got any
+		if err := UnmarshalWhole([]byte(content), MaxNodes, &got); (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("TR-23a/%q: got %v, want %q", content, err, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestFaultsOfKubeconfigs(t *testing.T) {
 			"a": func() error { _, err := sameCA(data, []byte("ca")); return err },
 			"w": func() error { _, err := Write(data, "new", false, nil); return err },
 			"c": func() error { _, err := Write(data, "new", true, []byte("ca")); return err },
-			"h": func() error { _, _, err := Handed(data, nil, "new", false, nil); return err },
+			"h": func() error { _, _, err := handed(data, nil, "new", false, nil); return err },
 			"l": func() error { _, err := Leftover(data); return err },
 		} {
 			err := does()
@@ -47,7 +47,7 @@ func TestFaultsOfKubeconfigs(t *testing.T) {
 				t.Errorf("%s: %s got %v, want %s", name, who, err, tc.want)
 			}
 		}
-		if _, _, err := Handed(data, map[string][]byte{KeyKubeconfig: []byte(context + noToken + cluster)}, "new", false, nil); (err != nil) != strings.Contains(tc.concerned, "h") {
+		if _, _, err := handed(data, map[string][]byte{KeyKubeconfig: []byte(context + noToken + cluster)}, "new", false, nil); (err != nil) != strings.Contains(tc.concerned, "h") {
 			t.Errorf("%s: the target has a kubeconfig of its own, and the source's fault is: %v", name, err)
 		}
 	}

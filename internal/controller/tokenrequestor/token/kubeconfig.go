@@ -17,10 +17,11 @@ type kubeconfig map[string]any
 // maxNodes limits the nodes of a kubeconfig, as they are counted before it is parsed: some five hundred contexts with their users and clusters.
 const maxNodes = 20_000
 
-// parseKubeconfig parses YAML or JSON, within limits: a tenant may have written it. The error repeats nothing of the content.
+// parseKubeconfig parses YAML or JSON, within limits: a tenant may have written it. Content that a write would lose is refused. The error repeats
+// nothing of the content.
 func parseKubeconfig(content []byte) (kubeconfig, error) {
 	var decoded any
-	switch err := boundedyaml.UnmarshalWithin(content, maxNodes, &decoded); {
+	switch err := boundedyaml.UnmarshalWhole(content, maxNodes, &decoded); {
 	case boundedyaml.IsLimit(err):
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	case err != nil:

@@ -56,9 +56,9 @@ func Write(data map[string][]byte, token string, wantCA bool, ca []byte) (map[st
 	return written, err
 }
 
-// Handed returns the data of the target Secret and of the source Secret once the token lives in the target (TR-20, C14). The content that the target
-// holds already decides its form; a kubeconfig that only the source has is copied. The source keeps its own kubeconfig, without the token.
-func Handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (newSource, newTarget map[string][]byte, err error) {
+// Handed returns the data of the target Secret once the token lives there (TR-20, C14). The content that the target holds already decides its
+// form; a kubeconfig that only the source has is copied.
+func Handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (map[string][]byte, error) {
 	base := maps.Clone(target)
 	if base == nil {
 		base = map[string][]byte{}
@@ -71,11 +71,7 @@ func Handed(source, target map[string][]byte, token string, wantCA bool, ca []by
 			delete(base, KeyBundle)
 		}
 	}
-	if newTarget, err = Write(base, token, wantCA, ca); err != nil {
-		return nil, nil, err
-	}
-	newSource, err = without(source)
-	return newSource, newTarget, err
+	return Write(base, token, wantCA, ca)
 }
 
 // Leftover reports whether a source holds a token that is to live in the target.
@@ -89,8 +85,9 @@ func Leftover(source map[string][]byte) (bool, error) {
 	return token != "", err
 }
 
-// without returns data without a token and a CA; a kubeconfig stays, with no token in it.
-func without(data map[string][]byte) (map[string][]byte, error) {
+// Without returns data without a token and a CA, as the source keeps them once the token lives in the target (C14); a kubeconfig stays, with no
+// token in it.
+func Without(data map[string][]byte) (map[string][]byte, error) {
 	rest := maps.Clone(data)
 	delete(rest, KeyToken)
 	delete(rest, KeyBundle)

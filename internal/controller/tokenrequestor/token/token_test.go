@@ -338,6 +338,9 @@ func TestKubeconfigErrors(t *testing.T) {
 		"TR-23a/no list":           {head + "users: " + secretToken, "cannot unmarshal string into Go struct field Config.users"},
 		"TR-23a/no user but words": {head + "users: [{name: u, user: " + secretToken + "}]", "cannot unmarshal string into Go struct field Config.users.user"},
 		"TR-23a/no token but more": {head + "users: [{name: u, user: {token: [" + secretToken + "]}}]", "cannot unmarshal array into Go struct field of type string: token"},
+		"TR-23a/a second document": {twoUsers + "---\n" + secretToken, "kubeconfig: content has more than one document"},
+		"TR-23a/a key twice":       {twoUsers + "users: " + secretToken, "kubeconfig: document has a key more than once: line 34"},
+		"TR-23a/a key of JSON":     {`{"users":[],"users":["` + secretToken + `"]}`, "kubeconfig: document has a key more than once"},
 		"T3-6/a list of itself":    {head + "users: &a [*a]", "kubeconfig: document has more than 20000 nodes, with its aliases expanded"},
 	} {
 		data := map[string][]byte{KeyKubeconfig: []byte(tc.content)}
@@ -380,6 +383,14 @@ func TestPropertyKubeconfig(t *testing.T) {
 	})
 }
 
+// handed returns the data of both Secrets once the token lives in the target.
+func handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (newSource, newTarget map[string][]byte, err error) {
+	if newSource, err = Without(source); err == nil {
+		newTarget, err = Handed(source, target, token, wantCA, ca)
+	}
+	return newSource, newTarget, err
+}
+
 func TestHanded(t *testing.T) {
 	b := func(s string) []byte { return []byte(s) }
 	without := strings.Replace(twoUsers, "      token: "+secretToken+"\n", "", 1)
@@ -407,7 +418,7 @@ func TestHanded(t *testing.T) {
 			wantTarget: map[string][]byte{"kubeconfig": b(strings.Replace(without, "      username: true\n", "      username: true\n      token: new\n", 1))},
 		},
 	} {
-		source, target, err := Handed(tc.source, tc.target, "new", false, nil)
+		source, target, err := handed(tc.source, tc.target, "new", false, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
