@@ -61,16 +61,16 @@ func TestCheckWithOthersEdges(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to Vertex
 		edges    []Edge
-		want     Verdict
+		want     Result
 	}{
-		"B-6/others' managed edge":             {low("managed"), sink("a"), nil, Verdict{Known: true, Watched: true, Reached: true, Managed: true}},
-		"B-6/others' ordinary edge":            {low("referred"), sink("a"), nil, Verdict{Known: true, Watched: true, Reached: true}},
-		"B-6/a managed edge to another sink":   {low("managed"), sink("b"), nil, Verdict{Known: true, Watched: true, Reached: true}},
-		"B-6/its own managed edge":             {low("x"), sink("a"), []Edge{{low("x"), high("h"), Manages}}, Verdict{Known: true, Watched: true, Reached: true, Managed: true}},
-		"B-6/its own ordinary edge":            {low("x"), sink("a"), []Edge{{low("x"), high("h"), Refers}}, Verdict{Known: true, Watched: true, Reached: true}},
-		"B-6/an edge that starts elsewhere":    {low("x"), sink("a"), []Edge{{low("referred"), high("h"), Manages}}, Verdict{Known: true, Watched: true}},
-		"6.7/to a sink that is not there yet":  {low("x"), sink("new"), []Edge{{low("x"), sink("new"), Refers}}, Verdict{Known: true, Watched: true, Reached: true}},
-		"6.7/to a start that is not there yet": {low("x"), sink("a"), []Edge{{low("x"), high("new"), Refers}}, Verdict{Known: true, Watched: true}},
+		"B-6/others' managed edge":             {low("managed"), sink("a"), nil, Result{Known: true, Watched: true, Reached: true, Managed: true}},
+		"B-6/others' ordinary edge":            {low("referred"), sink("a"), nil, Result{Known: true, Watched: true, Reached: true}},
+		"B-6/a managed edge to another sink":   {low("managed"), sink("b"), nil, Result{Known: true, Watched: true, Reached: true}},
+		"B-6/its own managed edge":             {low("x"), sink("a"), []Edge{{low("x"), high("h"), Manages}}, Result{Known: true, Watched: true, Reached: true, Managed: true}},
+		"B-6/its own ordinary edge":            {low("x"), sink("a"), []Edge{{low("x"), high("h"), Refers}}, Result{Known: true, Watched: true, Reached: true}},
+		"B-6/an edge that starts elsewhere":    {low("x"), sink("a"), []Edge{{low("referred"), high("h"), Manages}}, Result{Known: true, Watched: true}},
+		"6.7/to a sink that is not there yet":  {low("x"), sink("new"), []Edge{{low("x"), sink("new"), Refers}}, Result{Known: true, Watched: true, Reached: true}},
+		"6.7/to a start that is not there yet": {low("x"), sink("a"), []Edge{{low("x"), high("new"), Refers}}, Result{Known: true, Watched: true}},
 	} {
 		expect.Equal(t, g.CheckWith(c.from, c.edges, c.to), c.want, "%s", name)
 	}

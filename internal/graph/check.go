@@ -1,7 +1,7 @@
 package graph
 
-// Verdict is the answer to a check.
-type Verdict struct {
+// Result is the answer to a check.
+type Result struct {
 	// Known is set if the graph has the start, Watched if the start's own object contributes.
 	Known, Watched bool
 	// Reached is set if the start leads to the sink, Managed if its first edge is one over which it is also written.
@@ -9,35 +9,35 @@ type Verdict struct {
 }
 
 // Check reports whether a vertex leads to a sink. A vertex leads to itself (SA-13). It allocates nothing.
-func (g *Graph) Check(from, sink Vertex) Verdict {
+func (g *Graph) Check(from, sink Vertex) Result {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	start, known := g.names.find(g, from)
 	if !known {
-		return Verdict{}
+		return Result{}
 	}
 	v := g.vertices.at(start)
-	verdict := Verdict{Known: true, Watched: v.watched}
+	result := Result{Known: true, Watched: v.watched}
 	if v.sinks.more == 0 && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
 		only := v.sinks.one[0].sink
-		verdict.Reached = only != 0 && g.names.equals(g, only, sink) || from == sink
-		return verdict
+		result.Reached = only != 0 && g.names.equals(g, only, sink) || from == sink
+		return result
 	}
 	end, found := g.names.find(g, sink)
 	if !found {
-		return verdict
+		return result
 	}
-	verdict.Reached = g.reachesLocked(start, end) || v.direct > 0 && g.reachesDirectlyLocked(start, end)
-	return verdict
+	result.Reached = g.reachesLocked(start, end) || v.direct > 0 && g.reachesDirectlyLocked(start, end)
+	return result
 }
 
-// CheckWith returns the verdict of Check and CheckManaged as if the start's own object contributed these edges, in
+// CheckWith returns the result of Check and CheckManaged as if the start's own object contributed these edges, in
 // place of its present ones. Edges that start elsewhere add nothing: they lead to the start or to a sink, not from the
 // start to anything.
-func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
+func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Result {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	verdict := Verdict{Known: true, Watched: true, Reached: from == sink}
+	result := Result{Known: true, Watched: true, Reached: from == sink}
 	end, found := g.names.find(g, sink)
 	for _, e := range edges {
 		if e.From != from || e.To == from {
@@ -45,44 +45,44 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Verdict {
 		}
 		to, known := g.names.find(g, e.To)
 		if e.To == sink || known && found && g.reachesLocked(to, end) {
-			verdict.Reached = true
-			verdict.Managed = verdict.Managed || e.Class == Manages
+			result.Reached = true
+			result.Managed = result.Managed || e.Class == Manages
 		}
 	}
 	start, known := g.names.find(g, from)
 	if !known || !found || g.vertices.at(start).watched {
-		return verdict
+		return result
 	}
 	for _, out := range g.edgesOf.out(start) { // Edges that other objects contribute hold, too.
 		if g.reachesLocked(out.link.vertex(), end) {
-			verdict.Reached = true
-			verdict.Managed = verdict.Managed || out.link.class() == Manages
+			result.Reached = true
+			result.Managed = result.Managed || out.link.class() == Manages
 		}
 	}
-	return verdict
+	return result
 }
 
 // CheckManaged is Check that also reports whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
 // number of the vertex's edges.
-func (g *Graph) CheckManaged(from, sink Vertex) Verdict {
-	verdict := g.Check(from, sink)
-	if !verdict.Reached {
-		return verdict
+func (g *Graph) CheckManaged(from, sink Vertex) Result {
+	result := g.Check(from, sink)
+	if !result.Reached {
+		return result
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	start, known := g.names.find(g, from)
 	end, found := g.names.find(g, sink)
 	if !known || !found {
-		return Verdict{}
+		return Result{}
 	}
 	for _, out := range g.edgesOf.out(start) {
 		if out.link.class() == Manages && g.reachesLocked(out.link.vertex(), end) {
-			verdict.Managed = true
+			result.Managed = true
 			break
 		}
 	}
-	return verdict
+	return result
 }
 
 // reachesDirectlyLocked follows the edges that count for their own start only.

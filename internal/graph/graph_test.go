@@ -30,17 +30,17 @@ func TestClasses(t *testing.T) {
 	g.Set(middle("of the child"), []Edge{{From: middle("of the child"), To: sink("child")}})
 	for name, c := range map[string]struct {
 		from, to Vertex
-		want     Verdict
+		want     Result
 	}{
-		"B-15/CT-G-19/the child's own vertex leads to the parent":    {sink("child"), sink("parent"), Verdict{Known: true, Reached: true}},
-		"B-15/CT-G-19/what belongs to the child does not":            {middle("of the child"), sink("parent"), Verdict{Known: true, Watched: true}},
-		"CT-G-20/a vertex leads to itself":                           {sink("child"), sink("child"), Verdict{Known: true, Reached: true}},
-		"SA-13/over a watched object":                                {high("child"), sink("child"), Verdict{Known: true, Watched: true, Reached: true}},
-		"B-6/parallel edges, one of them managed":                    {low("managed"), sink("parent"), Verdict{Known: true, Reached: true, Managed: true}},
-		"B-6/referred only":                                          {low("referred"), sink("parent"), Verdict{Known: true, Reached: true}},
-		"CT-G-2, 6.7/a start that is not there":                      {low("nobody"), sink("parent"), Verdict{}},
-		"6.7/a sink that is not there":                               {low("referred"), sink("nobody"), Verdict{Known: true}},
-		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Verdict{}},
+		"B-15/CT-G-19/the child's own vertex leads to the parent":    {sink("child"), sink("parent"), Result{Known: true, Reached: true}},
+		"B-15/CT-G-19/what belongs to the child does not":            {middle("of the child"), sink("parent"), Result{Known: true, Watched: true}},
+		"CT-G-20/a vertex leads to itself":                           {sink("child"), sink("child"), Result{Known: true, Reached: true}},
+		"SA-13/over a watched object":                                {high("child"), sink("child"), Result{Known: true, Watched: true, Reached: true}},
+		"B-6/parallel edges, one of them managed":                    {low("managed"), sink("parent"), Result{Known: true, Reached: true, Managed: true}},
+		"B-6/referred only":                                          {low("referred"), sink("parent"), Result{Known: true, Reached: true}},
+		"CT-G-2, 6.7/a start that is not there":                      {low("nobody"), sink("parent"), Result{}},
+		"6.7/a sink that is not there":                               {low("referred"), sink("nobody"), Result{Known: true}},
+		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Result{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, g.CheckManaged(c.from, c.to), c.want)

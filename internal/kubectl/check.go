@@ -17,21 +17,21 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// verdict is the answer of one check.
-type verdict string
+// result is the answer of one check.
+type result string
 
-// Verdicts.
+// Results.
 const (
-	isOK      verdict = "ok"
-	isWrong   verdict = "wrong"
-	isUnknown verdict = "unknown"
+	isOK      result = "ok"
+	isWrong   result = "wrong"
+	isUnknown result = "unknown"
 )
 
 // checked is one line of check.
 type checked struct {
-	Verdict verdict `json:"verdict"`
-	Subject string  `json:"subject"`
-	Text    string  `json:"text"`
+	Result  result `json:"result"`
+	Subject string `json:"subject"`
+	Text    string `json:"text"`
 }
 
 // checkFlags are the flags of check.
@@ -89,8 +89,8 @@ func (f *checkFlags) run(ctx context.Context, out io.Writer, now time.Time) erro
 	if err := c.print(out, f.output); err != nil {
 		return err
 	}
-	has := func(v verdict) bool {
-		return slices.ContainsFunc(c.lines, func(line checked) bool { return line.Verdict == v })
+	has := func(v result) bool {
+		return slices.ContainsFunc(c.lines, func(line checked) bool { return line.Result == v })
 	}
 	switch {
 	case has(isWrong):
@@ -106,9 +106,9 @@ func (c *checker) print(out io.Writer, f format) error {
 		return encode(out, f, c.lines)
 	}
 	style := styleOf(out)
-	colours := map[verdict]string{isOK: green, isWrong: red, isUnknown: yellow}
+	colours := map[result]string{isOK: green, isWrong: red, isUnknown: yellow}
 	for _, line := range c.lines {
-		text := style.in(colours[line.Verdict], fmt.Sprintf("%-8s", line.Verdict)) + plaintext.Line(line.Subject+": "+line.Text)
+		text := style.in(colours[line.Result], fmt.Sprintf("%-8s", line.Result)) + plaintext.Line(line.Subject+": "+line.Text)
 		if _, err := io.WriteString(out, text+"\n"); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ type checker struct {
 	lines       []checked
 }
 
-func (c *checker) say(v verdict, subject, text string, arguments ...any) {
+func (c *checker) say(v result, subject, text string, arguments ...any) {
 	c.lines = append(c.lines, checked{v, subject, fmt.Sprintf(text, arguments...)})
 }
 

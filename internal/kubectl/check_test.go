@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("CLI-58: exit code %d, no %q in\n%s", code, want.text, out)
 		}
 	}
-	if code, out, _ := answering(t, fine, "check", "-n", "n", "-o", "jsonpath={[*].verdict}"); code != 0 || out != "ok ok ok ok ok ok" {
+	if code, out, _ := answering(t, fine, "check", "-n", "n", "-o", "jsonpath={[*].result}"); code != 0 || out != "ok ok ok ok ok ok" {
 		t.Errorf("CLI-58: exit code %d: %s", code, out)
 	}
 }

@@ -70,7 +70,7 @@ func diff() process.Subcommand {
 			if err := printDiff(out, process.Stderr(), styleOf(out), output, found); err != nil {
 				return err
 			}
-			return found.verdict()
+			return found.exitCode()
 		}),
 	}
 }
@@ -91,8 +91,8 @@ type differing struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// verdict is the exit code.
-func (d *differing) verdict() error {
+// exitCode returns the exit code as an error.
+func (d *differing) exitCode() error {
 	if len(d.Faults) > 0 {
 		return fmt.Errorf("the answer is not complete: %s", strings.Join(d.Faults, "; "))
 	}

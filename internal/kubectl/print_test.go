@@ -65,7 +65,7 @@ func TestPrintDiff(t *testing.T) {
 		"CLI-12/only what is not": {&differing{Faults: []string{"a", "b"}}, "the answer is not complete: a; b"},
 	} {
 		got := ""
-		if err := tc.found.verdict(); err != nil {
+		if err := tc.found.exitCode(); err != nil {
 			got = err.Error()
 		}
 		expect.Equal(t, got, tc.want, "%s", name)

@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// verdict asks an authorizer as kube-apiserver does, and returns allowed, denied and whether it could not tell.
-func (p *pod) verdict(c *http.Client, url, version string, user string, groups []any, attributes object) [3]bool {
+// decision asks an authorizer as kube-apiserver does, and returns allowed, denied and whether it could not tell.
+func (p *pod) decision(c *http.Client, url, version string, user string, groups []any, attributes object) [3]bool {
 	p.t.Helper()
 	spec := object{"user": user, "resourceAttributes": attributes}
 	spec[map[string]string{"v1": "groups", "v1beta1": "group"}[version]] = groups
@@ -22,10 +22,10 @@ func (p *pod) verdict(c *http.Client, url, version string, user string, groups [
 	if status != http.StatusOK || answer["apiVersion"] != "authorization.k8s.io/"+version {
 		p.t.Fatalf("PRC-44: status %d, answer %v", status, answer)
 	}
-	verdict, _ := answer["status"].(object)
-	allowed, _ := verdict["allowed"].(bool)
-	denied, _ := verdict["denied"].(bool)
-	_, failed := verdict["evaluationError"]
+	decision, _ := answer["status"].(object)
+	allowed, _ := decision["allowed"].(bool)
+	denied, _ := decision["denied"].(bool)
+	_, failed := decision["evaluationError"]
 	return [3]bool{allowed, denied, failed}
 }
 
@@ -72,7 +72,7 @@ func TestAgents(t *testing.T) {
 		"somebody else": {"somebody", nil, node("get", "node-own"), noOpinion},
 	} {
 		for _, version := range []string{"v1", "v1beta1"} {
-			expect.Equal(t, p.verdict(c, "https://gardener-resource-manager/webhooks/auth/nodeagent", version, tc.user, tc.groups, tc.attributes), tc.want, "NAA-8, %s, %s: allowed, denied, failed", name, version)
+			expect.Equal(t, p.decision(c, "https://gardener-resource-manager/webhooks/auth/nodeagent", version, tc.user, tc.groups, tc.attributes), tc.want, "NAA-8, %s, %s: allowed, denied, failed", name, version)
 		}
 	}
 	began := time.Now()

@@ -240,7 +240,7 @@ func TestDeployedShoot(t *testing.T) {
 	d.rounds(func() {
 		p.hooks(d.ca, "shoot-webhooks.yaml", d.filled, "kube-system")
 		node := object{"verb": "get", "resource": "nodes", "version": "v1", "name": "n"}
-		expect.Equal(t, p.verdict(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, node), noOpinion, "DPL-44, NAA-8: allowed, denied, failed")
+		expect.Equal(t, p.decision(p.client(d.ca), "https://gardener-resource-manager/webhooks/auth/nodeagent", "v1", "somebody", nil, node), noOpinion, "DPL-44, NAA-8: allowed, denied, failed")
 		p.again(t, source, mr)
 	})
 	expect.DeepEqual(t, target.requests(t, inTarget, writes), written, "CFG-13: with alwaysUpdate, as gardenlet has it, what does not differ is written under the profile")
@@ -400,7 +400,7 @@ func TestDeployedGarden(t *testing.T) {
 		v.rounds(func() { gardenManager.again(t, own, second) })
 		c.hooks(a.ca, "garden-webhooks.yaml", a.filled, "garden-dev")
 		secret := object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}
-		expect.Equal(t, c.verdict(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret), noOpinion, "ADM-2: allowed, denied, failed")
+		expect.Equal(t, c.decision(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret), noOpinion, "ADM-2: allowed, denied, failed")
 	})
 	if now := own.live(t, "apps/v1", "Deployment", "garden", a.app); now.GetResourceVersion() != deployed {
 		t.Errorf("ADM-30: the Deployment went from version %s to %s", deployed, now.GetResourceVersion())

@@ -135,16 +135,16 @@ func TestGardenByProfile(t *testing.T) {
 			"D-4/the identity before the Seed exists": {"none", plain("get", "configmaps", "kube-system", "cluster-identity"), allowed, noOpinion},
 		} {
 			want := map[string][3]bool{"contract": tc.contract, "gardener": tc.gardener}[profile]
-			got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/seed", "v1", "gardener.cloud:system:seed:"+tc.of, []any{"gardener.cloud:system:seeds"}, tc.asked)
+			got := p.decision(c, "https://gardener-admission-controller/webhooks/auth/seed", "v1", "gardener.cloud:system:seed:"+tc.of, []any{"gardener.cloud:system:seeds"}, tc.asked)
 			expect.Equal(t, got, want, "R2/%s: allowed, denied, failed", name)
 		}
 		for _, version := range []string{"v1", "v1beta1"} {
 			for _, authorizer := range []string{"seed", "shoot"} {
-				expect.Equal(t, p.verdict(c, "https://gardener-admission-controller/webhooks/auth/"+authorizer, version, "somebody", nil, plain("get", "secrets", "garden", "x")), noOpinion, "ADM-2, %s, %s: allowed, denied, failed", authorizer, version)
+				expect.Equal(t, p.decision(c, "https://gardener-admission-controller/webhooks/auth/"+authorizer, version, "somebody", nil, plain("get", "secrets", "garden", "x")), noOpinion, "ADM-2, %s, %s: allowed, denied, failed", authorizer, version)
 			}
 			lease := object{"verb": "update", "group": "coordination.k8s.io", "version": "v1", "resource": "leases", "namespace": "gardener-system-seed-lease", "name": foreign}
 			for want, asked := range map[[3]bool]object{allowed: core("get", "seeds", own), noOpinion: lease} {
-				got := p.verdict(c, "https://gardener-admission-controller/webhooks/auth/seed", version, "gardener.cloud:system:seed:"+own, []any{"gardener.cloud:system:seeds"}, asked)
+				got := p.decision(c, "https://gardener-admission-controller/webhooks/auth/seed", version, "gardener.cloud:system:seed:"+own, []any{"gardener.cloud:system:seeds"}, asked)
 				expect.Equal(t, got, want, "ADM-2, %v, %s: allowed, denied, failed", asked, version)
 			}
 		}

@@ -26,7 +26,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Writes are the verdicts. The API server also asks for the right to approve what the signers sign.
+// Writes are the decisions. The API server also asks for the right to approve what the signers sign.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Group: certificatesv1.GroupName, Resource: "certificatesigningrequests/approval", Verbs: []string{"update"}},

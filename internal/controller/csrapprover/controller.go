@@ -61,7 +61,7 @@ func New(o Options) *Reconciler {
 	}}
 }
 
-// Reconcile judges one request and writes the verdict, unless another approver did.
+// Reconcile judges one request and writes the decision, unless another approver did.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Requests.Get(ctx, request.NamespacedName, object); err != nil {
@@ -74,17 +74,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	verdict, err := csr.Decide(ctx, r.rules, asked, r.view)
-	if err != nil || verdict.Outcome == csr.Ignored {
+	decision, err := csr.Decide(ctx, r.rules, asked, r.view)
+	if err != nil || decision.Outcome == csr.Ignored {
 		return reconcile.Result{}, err
 	}
 	answered := object.DeepCopy()
-	answered.Status.Conditions = append(answered.Status.Conditions, verdict.Condition())
+	answered.Status.Conditions = append(answered.Status.Conditions, decision.Condition())
 	if err := r.Approvals.Update(ctx, answered); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the approval: %w", err)
 	}
-	log.FromContext(ctx).Info("Decided about a certificate signing request", "signer", asked.Signer, "user", meta.Shortened(asked.Username, maxUser), "outcome", verdict.Outcome, "reason", verdict.Reason)
-	r.Metrics.decided(asked.Signer, verdict.Outcome)
+	log.FromContext(ctx).Info("Decided about a certificate signing request", "signer", asked.Signer, "user", meta.Shortened(asked.Username, maxUser), "outcome", decision.Outcome, "reason", decision.Reason)
+	r.Metrics.decided(asked.Signer, decision.Outcome)
 	return reconcile.Result{}, nil
 }
 

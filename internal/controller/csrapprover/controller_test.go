@@ -120,7 +120,7 @@ func kubelet(name string) *certificatesv1.CertificateSigningRequest {
 	}}
 }
 
-// CSR-4: a verdict is one condition, and it is counted.
+// CSR-4: a decision is one condition, and it is counted.
 func TestWritesOneCondition(t *testing.T) {
 	f := newFixture(t, node("a"), kubelet("a"), kubelet("b"))
 	f.machine("m", "a")

@@ -158,13 +158,13 @@ func Replacement(ref resourcesv1alpha1.ObjectReference) Deletion {
 // ToConfirm returns the annotation that confirms the deletion.
 func (d Deletion) ToConfirm() string { return confirmation + d.Checksum() }
 
-// Verdict is the outcome for a deletion.
-type Verdict int
+// Outcome is the outcome for a deletion.
+type Outcome int
 
-// Verdicts. The zero value waits.
+// Outcomes. The zero value waits.
 const (
 	// Waits ends the run without a change of the target.
-	Waits Verdict = iota
+	Waits Outcome = iota
 	// Ordinary is no mass deletion.
 	Ordinary
 	// Observed would have waited, but nothing ever waits.
@@ -177,7 +177,7 @@ const (
 
 // Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long this process
 // has seen the condition that says so.
-func (d Deletion) Judge(wait time.Duration, confirmed string, waited time.Duration) Verdict {
+func (d Deletion) Judge(wait time.Duration, confirmed string, waited time.Duration) Outcome {
 	switch {
 	case !d.IsMass():
 		return Ordinary

@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 		wait      time.Duration
 		confirmed string
 		waited    time.Duration
-		want      Verdict
+		want      Outcome
 	}{
 		"MRX-20/an ordinary deletion":       {Deletion{Had: 12, Objects: d.Objects[:1]}, time.Minute, "", 0, Ordinary},
 		"MRX-21/it begins to wait":          {d, time.Minute, "", 0, Waits},

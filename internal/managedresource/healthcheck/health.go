@@ -52,8 +52,8 @@ type Options struct {
 	CustomResources bool
 }
 
-// Verdict is the health of an object. The zero value is that of a healthy one.
-type Verdict struct {
+// Status is the health of an object. The zero value is that of a healthy one.
+type Status struct {
 	// Unhealthy is the reason why the object is not healthy.
 	Unhealthy string
 	// Progressing names the condition that the object still waits for.
@@ -76,8 +76,8 @@ const (
 	PodsLeft // There are more Pods than wanted.
 )
 
-// Counted returns the verdict after its Pods were counted.
-func (v Verdict) Counted(pods int64) Verdict {
+// Counted returns the status after its Pods were counted.
+func (v Status) Counted(pods int64) Status {
 	switch {
 	case pods == v.Wanted:
 		v.Pods = PodsExact
@@ -90,7 +90,7 @@ func (v Verdict) Counted(pods int64) Verdict {
 }
 
 // CountsPods reports whether the roll-out ends with a certain number of Pods.
-func (v Verdict) CountsPods() bool { return v.Pods != PodsIrrelevant }
+func (v Status) CountsPods() bool { return v.Pods != PodsIrrelevant }
 
 // NeedsWholeObject reports whether Assess needs more than the metadata of objects of a kind.
 func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
@@ -111,11 +111,11 @@ func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
 }
 
 // Assess assesses a live object. An object that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
-func (o Options) Assess(object *unstructured.Unstructured) Verdict {
+func (o Options) Assess(object *unstructured.Unstructured) Status {
 	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
-		return Verdict{}
+		return Status{}
 	}
-	var verdict Verdict
+	var status Status
 	gvk := object.GroupVersionKind()
 	if o.byConvention(gvk) {
 		return assessByConvention(object)
@@ -123,17 +123,17 @@ func (o Options) Assess(object *unstructured.Unstructured) Verdict {
 	checkKind, progressKind := checks[gvk], progresses[gvk.GroupKind()]
 	if checkKind != nil {
 		if err := checkKind(object); err != nil {
-			verdict.Unhealthy = err.Error()
+			status.Unhealthy = err.Error()
 		}
 	}
 	if progressKind != nil {
-		verdict.Progressing = progressKind(object)
-		if gvk.Kind == "Deployment" && verdict.Progressing == "" {
-			verdict.Pods, verdict.Wanted = PodsUncounted, integerOr(object, 1, "spec", "replicas")
-			verdict.Selector, _ = SelectorOf(object) // The API server refuses an empty or invalid one.
+		status.Progressing = progressKind(object)
+		if gvk.Kind == "Deployment" && status.Progressing == "" {
+			status.Pods, status.Wanted = PodsUncounted, integerOr(object, 1, "spec", "replicas")
+			status.Selector, _ = SelectorOf(object) // The API server refuses an empty or invalid one.
 		}
 	}
-	return verdict
+	return status
 }
 
 // outdated is OG: the status is about an older generation.

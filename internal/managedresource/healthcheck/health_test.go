@@ -107,15 +107,15 @@ func TestAssess(t *testing.T) {
 		{"MRH-9/MRV-143 skipped, not literally true", "v1", "Pod", "metadata: {annotations: {resources.gardener.cloud/skip-health-check: '1'}}\nstatus: {phase: Running}", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			verdict := Options{}.Assess(fromYAML(t, tc.apiVersion, tc.kind, tc.rest))
-			if verdict.Unhealthy != "" {
+			status := Options{}.Assess(fromYAML(t, tc.apiVersion, tc.kind, tc.rest))
+			if status.Unhealthy != "" {
 				unhealthy[tc.kind] = true
 			}
-			if verdict.Progressing != "" {
+			if status.Progressing != "" {
 				progressing[tc.kind] = true
 			}
-			expect.Equal(t, verdict.Unhealthy, tc.unhealthy, "unhealthy")
-			expect.Equal(t, verdict.Progressing, tc.progressing, "progressing")
+			expect.Equal(t, status.Unhealthy, tc.unhealthy, "unhealthy")
+			expect.Equal(t, status.Progressing, tc.progressing, "progressing")
 		})
 	}
 	for name, tc := range map[string]struct {
@@ -183,7 +183,7 @@ func TestConventionOfCustomResources(t *testing.T) {
 			if got := on.Assess(object); got.Unhealthy != tc.unhealthy || got.Progressing != tc.progressing {
 				t.Errorf("got %+v", got)
 			}
-			expect.Equal(t, (Options{}).Assess(object), (Verdict{}), "switched off")
+			expect.Equal(t, (Options{}).Assess(object), (Status{}), "switched off")
 		})
 	}
 	for group, want := range map[string]bool{"": false, "batch": false, "networking.k8s.io": false, "apiregistration.k8s.io": false,

@@ -219,22 +219,22 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 		return nil // It is gone, or could not be read.
 	}
 	origin := ownership.OriginOf(live, r.isOfThisSource)
-	verdict := ownership.Decide(ownership.Left{
+	decision := ownership.Decide(ownership.Left{
 		By: keyOf(r.ManagedResource), Claims: r.claimsOn(key, ref.Namespace == ""), Origin: origin,
 		Created:    origin.Source == ownership.NoOrigin && ownership.IsRecord(ref, live),
 		KeepObject: meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject),
 		Collected:  ownership.IsCollectable(live.GetAPIVersion(), live.GetKind(), live.GetLabels()),
 	})
-	switch verdict.Action {
+	switch decision.Action {
 	case ownership.Delete:
 		change := newChange(Delete, ref, "no manifest describes it any more")
 		change.Live = withoutManagedFields(live)
 		mask(change.Live, nil)
 		return change
 	case ownership.HandOver:
-		return newChange(HandOver, ref, "no manifest describes it any more, and "+verdict.Why)
+		return newChange(HandOver, ref, "no manifest describes it any more, and "+decision.Why)
 	}
-	return newChange(Leave, ref, "no manifest describes it any more, but "+verdict.Why)
+	return newChange(Leave, ref, "no manifest describes it any more, but "+decision.Why)
 }
 
 // released returns the change that a run would make to an object of mode Ignore: the object loses origin and

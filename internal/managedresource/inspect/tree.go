@@ -186,14 +186,14 @@ func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	return assessed(live)
 }
 
-// assessed returns the verdict of the health checks on an object.
+// assessed returns the status of the health checks on an object.
 func assessed(live *unstructured.Unstructured) (Level, string) {
-	verdict := healthcheck.Options{}.Assess(live)
+	status := healthcheck.Options{}.Assess(live)
 	switch {
-	case verdict.Unhealthy != "":
-		return Problem, "unhealthy: " + verdict.Unhealthy
-	case verdict.Progressing != "":
-		return Underway, "progressing: " + verdict.Progressing
+	case status.Unhealthy != "":
+		return Problem, "unhealthy: " + status.Unhealthy
+	case status.Progressing != "":
+		return Underway, "progressing: " + status.Progressing
 	case !(healthcheck.Options{}).NeedsWholeObject(live.GroupVersionKind()):
 		return Fine, "there"
 	}

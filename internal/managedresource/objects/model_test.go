@@ -98,7 +98,7 @@ func (w *world) write(ours bool) object {
 
 func (o object) sighting(digests bool) Observation {
 	s := Observation{ID: cm.ID, UID: types.UID(o.uid), ResourceVersion: fmt.Sprint(o.version), Desired: 1,
-		Version: cm.Version, Health: &healthcheck.Verdict{Unhealthy: fmt.Sprint(o.version)}}
+		Version: cm.Version, Health: &healthcheck.Status{Unhealthy: fmt.Sprint(o.version)}}
 	if digests {
 		s.Digest = o.digest
 	}

@@ -55,7 +55,7 @@ type Object struct {
 	Noop NoopWrite
 	// Assessed is true if the object was observed with its health in the requested version; Health is its health then.
 	Assessed bool
-	Health   healthcheck.Verdict
+	Health   healthcheck.Status
 	// Revision is the Since of answers to requests that are sent now.
 	Revision Revision
 }

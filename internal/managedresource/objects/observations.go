@@ -36,7 +36,7 @@ type Observation struct {
 	Hold uint32
 	// Health is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
 	// the observation has no health.
-	Health  *healthcheck.Verdict
+	Health  *healthcheck.Status
 	Version string
 
 	// The fields below are the result of a run. Only MarkInSync needs them.

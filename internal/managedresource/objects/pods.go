@@ -13,7 +13,7 @@ type Deployment struct {
 	ID              ID
 	UID             types.UID
 	ResourceVersion string
-	Health          healthcheck.Verdict
+	Health          healthcheck.Status
 
 	version unique.Handle[string]
 }

@@ -144,7 +144,7 @@ type ownerRecord struct {
 // health is the health of an object in a version; a status of nil is healthy and rolled out.
 type health struct {
 	version unique.Handle[string]
-	status  *healthcheck.Verdict
+	status  *healthcheck.Status
 }
 
 // authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
@@ -317,7 +317,7 @@ func (x *observed) setHealth(s Observation) (changed bool) {
 		return false
 	}
 	next := health{version: unique.Make(s.Version)}
-	if *s.Health != (healthcheck.Verdict{}) {
+	if *s.Health != (healthcheck.Status{}) {
 		next.status = s.Health
 	}
 	for i, was := range x.healths {
@@ -333,17 +333,17 @@ func (x *observed) setHealth(s Observation) (changed bool) {
 	return next.status != nil
 }
 
-func (x *observed) healthIn(version unique.Handle[string]) (is healthcheck.Verdict, known bool) {
+func (x *observed) healthIn(version unique.Handle[string]) (is healthcheck.Status, known bool) {
 	for _, v := range x.healths {
 		switch {
 		case v.version != version:
 		case v.status == nil:
-			return healthcheck.Verdict{}, true
+			return healthcheck.Status{}, true
 		default:
 			return *v.status, true
 		}
 	}
-	return healthcheck.Verdict{}, false
+	return healthcheck.Status{}, false
 }
 
 // newer reports whether a is certainly later than b.

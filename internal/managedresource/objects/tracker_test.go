@@ -310,7 +310,7 @@ func TestHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	see := func(rv, unhealthy string) {
 		s := sighting(deploy, "d", rv, 7)
-		s.Health = &healthcheck.Verdict{Unhealthy: unhealthy}
+		s.Health = &healthcheck.Status{Unhealthy: unhealthy}
 		r.Observe(s)
 	}
 	see("1", "not yet")
@@ -414,7 +414,7 @@ func TestConcurrentUse(*testing.T) {
 func TestLateAnswerKeepsTheLaterHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
-	young.Health, ready.Health = &healthcheck.Verdict{Unhealthy: "young"}, &healthcheck.Verdict{}
+	young.Health, ready.Health = &healthcheck.Status{Unhealthy: "young"}, &healthcheck.Status{}
 	r.Observe(ready)
 	r.MarkInSync(mr1, young)
 	if got := r.Get(deploy.ID, deploy.Version); !got.Assessed || got.Health.Unhealthy != "" || !r.inSync(deploy.ID, 0) {

@@ -149,8 +149,8 @@ const (
 	Delete
 )
 
-// Verdict is the decision about an object that a ManagedResource leaves, with its reason.
-type Verdict struct {
+// Decision is the decision about an object that a ManagedResource leaves, with its reason.
+type Decision struct {
 	Action Action
 	// To is the claim that the object is handed over to.
 	To Claim
@@ -158,40 +158,40 @@ type Verdict struct {
 	Why string
 }
 
-// Decide returns the verdict about an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is
+// Decide returns the decision about an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is
 // deleted only if it is proven to be ours: it carries the origin of the ManagedResource, or it carries none and was
 // created for the ManagedResource.
-func Decide(left Left) Verdict {
+func Decide(left Left) Decision {
 	next, inherited := NextOwner(left.Claims)
 	inherited = inherited && !left.DeleteForeign
 	own := left.Origin.names(left.By) || !left.Origin.isNamed() && left.Created
 	switch {
 	case inherited && own:
 		// The proof of ownership goes with this ManagedResource: the entry of the next owner may be planned only.
-		return Verdict{Action: HandOver, To: next, Why: hasIt(next)}
+		return Decision{Action: HandOver, To: next, Why: hasIt(next)}
 	case left.KeepObject:
-		return Verdict{Why: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}
+		return Decision{Why: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}
 	case left.Collected:
-		return Verdict{Why: "the garbage collector deletes it when nothing refers to it"}
+		return Decision{Why: "the garbage collector deletes it when nothing refers to it"}
 	case left.DeleteForeign:
-		return Verdict{Action: Delete}
+		return Decision{Action: Delete}
 	case inherited:
-		return Verdict{Why: hasIt(next)}
+		return Decision{Why: hasIt(next)}
 	case own:
-		return Verdict{Action: Delete}
+		return Decision{Action: Delete}
 	}
 	return left.foreign()
 }
 
-// foreign returns the verdict about an object that is not proven to be ours, and that no other ManagedResource keeps.
-func (left Left) foreign() Verdict {
+// foreign returns the decision about an object that is not proven to be ours, and that no other ManagedResource keeps.
+func (left Left) foreign() Decision {
 	switch {
 	case slices.ContainsFunc(left.Claims, func(c Claim) bool { return left.Origin.names(c.Owner) }):
-		return Verdict{Why: "it now belongs to ManagedResource " + left.Origin.Text}
+		return Decision{Why: "it now belongs to ManagedResource " + left.Origin.Text}
 	case left.Origin.Source != NoOrigin:
-		return Verdict{Why: "its origin is " + left.Origin.Text} // Another owner has it, whoever created it.
+		return Decision{Why: "its origin is " + left.Origin.Text} // Another owner has it, whoever created it.
 	}
-	return Verdict{Why: "nothing proves that it was created for this ManagedResource: it carries no origin"}
+	return Decision{Why: "nothing proves that it was created for this ManagedResource: it carries no origin"}
 }
 
 func hasIt(claim Claim) string { return "ManagedResource " + claim.Owner.String() + " has it, too" }

@@ -90,15 +90,15 @@ func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, e
 	if err != nil || at == nil {
 		return at == nil, err
 	}
-	verdict, err := r.decide(at, live, others)
+	decision, err := r.decide(at, live, others)
 	if err == nil {
 		err = r.Freshness.Check(ctx, steps.Live)
 	}
 	switch {
 	case err != nil:
 		return false, err
-	case verdict.Action != ownership.Delete:
-		return r.keepInTarget(ctx, entry, at, live, verdict)
+	case decision.Action != ownership.Delete:
+		return r.keepInTarget(ctx, entry, at, live, decision)
 	}
 	if left, err := r.leftToAnotherEntry(ctx, at.ID); left || err != nil {
 		return left, err
@@ -114,16 +114,16 @@ func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, e
 // keepInTarget keeps an object in the target, and hands it over if another ManagedResource is its next
 // owner. at is the entry at the object's present place.
 func (r *run) keepInTarget(ctx context.Context, entry, at *objects.Entry, live *unstructured.Unstructured,
-	verdict ownership.Verdict) (gone bool, err error) {
+	decision ownership.Decision) (gone bool, err error) {
 	log.FromContext(ctx).Info("Leaving an object in the target cluster", "resource", plan.NameOf(live), "reason",
-		verdict.Why)
-	if verdict.Action == ownership.HandOver {
-		err = r.handOver(ctx, at.ID, live, verdict.To)
+		decision.Why)
+	if decision.Action == ownership.HandOver {
+		err = r.handOver(ctx, at.ID, live, decision.To)
 	}
 	if err != nil {
 		return target.Gone(err), err
 	}
-	if verdict.Action == ownership.HandOver {
+	if decision.Action == ownership.HandOver {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.handedOver = append(r.handedOver, entry.ID)

@@ -22,10 +22,10 @@ var errOwnershipPending = errors.New("another ManagedResource also manages this 
 
 // decide decides about an object that a ManagedResource leaves.
 func (r *run) decide(entry *objects.Entry, live *unstructured.Unstructured,
-	others steps.Claims) (ownership.Verdict, error) {
+	others steps.Claims) (ownership.Decision, error) {
 	claims, err := others.On(entry.ID)
 	if err != nil {
-		return ownership.Verdict{}, err
+		return ownership.Decision{}, err
 	}
 	origin := ownership.OriginOf(live, r.Owners.IsOfThisSource)
 	// An object without an origin may be created only once: then the entry is the record of its creation.

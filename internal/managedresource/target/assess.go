@@ -234,15 +234,15 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
-	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Health == (healthcheck.Verdict{}) {
+	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Health == (healthcheck.Status{}) {
 		recorded.UnlabelledLive = false
 	}
 	return recorded, recorded.Assessed || !a.watches.view.Whole(entry.GVK())
 }
 
 // podsPending reports whether a Deployment may have other Pods than its own.
-func podsPending(verdict healthcheck.Verdict) bool {
-	return verdict.CountsPods() && verdict.Pods != healthcheck.PodsExact
+func podsPending(status healthcheck.Status) bool {
+	return status.CountsPods() && status.Pods != healthcheck.PodsExact
 }
 
 // countPods counts the Pods of a Deployment, and returns the record of the Deployment then.

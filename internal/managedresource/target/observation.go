@@ -52,8 +52,8 @@ func (v View) Observation(object *unstructured.Unstructured) objects.Observation
 	gvk := object.GroupVersionKind()
 	observation := v.metadata(gvk, object)
 	if v.Whole(gvk) {
-		verdict := v.Health.Assess(object)
-		observation.Health, observation.Version = &verdict, gvk.Version
+		status := v.Health.Assess(object)
+		observation.Health, observation.Version = &status, gvk.Version
 		observation.Digest = objects.ContentDigest(content(gvk, object.Object))
 	}
 	return observation

@@ -155,7 +155,7 @@ func TestReadsThatHang(t *testing.T) {
 }
 
 // MRH-8: a kind is checked in exactly one version; what was said of the object in that version is not said of another one.
-func TestVersionOfAVerdict(t *testing.T) {
+func TestVersionOfHealth(t *testing.T) {
 	s, client := newServer(t)
 	s.serve(vpaV1, "verticalpodautoscalers", true)
 	s.serve(vpaBeta, "verticalpodautoscalers", true)

@@ -123,7 +123,7 @@ func TestListTellsInEachVersion(t *testing.T) {
 }
 
 // MRH-8: what another ManagedResource has in another version, which is not checked, is judged as before where it is.
-func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
+func TestHealthStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	s, client := newServer(t)
 	s.serve(vpaV1, "verticalpodautoscalers", true)
 	s.put(vpaV1, "n", "vpa", unhealthyAutoscaler)
@@ -160,7 +160,7 @@ func TestVerdictStaysForWhoHasTheCheckedVersion(t *testing.T) {
 }
 
 // MRH-8: a ManagedResource whose manifest has another version of a kind than its inventory tracks both while it runs, and the new one at its end.
-func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
+func TestHealthStaysWhenAManifestChangesItsVersion(t *testing.T) {
 	s, client := newServer(t)
 	s.serve(vpaV1, "verticalpodautoscalers", true)
 	s.serve(vpaBeta, "verticalpodautoscalers", true)
@@ -190,7 +190,7 @@ func TestVerdictStaysWhenAManifestChangesItsVersion(t *testing.T) {
 }
 
 // MRH-8: what is on record in a version that is not checked says nothing of one that is, though a watch covers that: it is read.
-func TestVerdictOfAnotherVersionIsNone(t *testing.T) {
+func TestHealthOfAnotherVersionIsNone(t *testing.T) {
 	s, client := newServer(t)
 	s.serve(vpaV1, "verticalpodautoscalers", true)
 	s.serve(vpaBeta, "verticalpodautoscalers", true)

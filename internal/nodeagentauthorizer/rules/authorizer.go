@@ -101,20 +101,20 @@ func identityOf(who user.Info) (string, bool) {
 	return identity, found && slices.Contains(who.GetGroups(), AgentsGroup)
 }
 
-func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (verdict, error) {
+func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (decision, error) {
 	if identity == "" || !attributes.IsResourceRequest() {
-		return verdict{}, nil // An agent of nothing (NA-2), or no resource (NA-3).
+		return decision{}, nil // An agent of nothing (NA-2), or no resource (NA-3).
 	}
 	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource())
 	switch {
 	case r == nil:
-		return verdict{}, nil // Agents need no other resource (NA-3).
+		return decision{}, nil // Agents need no other resource (NA-3).
 	case attributes.GetSubresource() != "" && !slices.Contains(r.subresources, attributes.GetSubresource()):
-		return verdict{rule: r.id, reason: fmt.Sprintf("only the following subresources are allowed for this resource type: %v", r.subresources)}, nil
+		return decision{rule: r.id, reason: fmt.Sprintf("only the following subresources are allowed for this resource type: %v", r.subresources)}, nil
 	case !slices.Contains(r.verbs, attributes.GetVerb()):
-		return verdict{rule: r.id, reason: fmt.Sprintf("only the following verbs are allowed for this resource type: %v", r.verbs)}, nil
+		return decision{rule: r.id, reason: fmt.Sprintf("only the following verbs are allowed for this resource type: %v", r.verbs)}, nil
 	case r.object == nil:
-		return verdict{rule: r.id, allowed: true}, nil
+		return decision{rule: r.id, allowed: true}, nil
 	}
 	q := a.request(identity, attributes)
 	ctx = ratelimit.WithClient(ctx, q.user)
@@ -154,8 +154,8 @@ func (q *request) machine(ctx context.Context) (agent.Machine, error) {
 	return machine, nil
 }
 
-// home finds the agent's Node (9.5). It returns a verdict if there is none.
-func (q *request) home(ctx context.Context) (home, *verdict, error) {
+// home finds the agent's Node (9.5). It returns a decision if there is none.
+func (q *request) home(ctx context.Context) (home, *decision, error) {
 	name, secret := q.identity, ""
 	if q.byMachine {
 		machine, err := q.machine(ctx)
@@ -173,7 +173,7 @@ func (q *request) home(ctx context.Context) (home, *verdict, error) {
 			return home{name, secret, node}, nil, nil
 		}
 	}
-	return home{}, &verdict{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
+	return home{}, &decision{reason: fmt.Sprintf("no node for %q found", q.identity)}, nil
 }
 
 // secrets returns the names of the Secrets that depend on the agent, in the order that reasons list them (9.4). With

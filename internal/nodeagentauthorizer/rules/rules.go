@@ -35,7 +35,7 @@ type rule struct {
 	subresources    []string
 	// says describes the allowed objects, for the reference page; object decides. Nil means any object.
 	says   string
-	object func(ctx context.Context, q *request) (verdict, error)
+	object func(ctx context.Context, q *request) (decision, error)
 }
 
 // rules is the table (section 9.3 of the authorization contract). Requests that it does not allow are denied, and no other authorizer is asked
@@ -78,8 +78,8 @@ func ruleFor(group, resource string) *rule {
 	return nil
 }
 
-// verdict is a decision: allowed, or denied for a reason.
-type verdict struct {
+// decision is a decision: allowed, or denied for a reason.
+type decision struct {
 	allowed bool
 	reason  string
 	rule    string
@@ -87,20 +87,20 @@ type verdict struct {
 	shadow shadowed
 }
 
-var allowed = verdict{allowed: true}
+var allowed = decision{allowed: true}
 
-func denied(format string, arguments ...any) (verdict, error) {
-	return verdict{reason: fmt.Sprintf(format, arguments...)}, nil
+func denied(format string, arguments ...any) (decision, error) {
+	return decision{reason: fmt.Sprintf(format, arguments...)}, nil
 }
 
-func ownRequest(ctx context.Context, q *request) (verdict, error) {
+func ownRequest(ctx context.Context, q *request) (decision, error) {
 	if q.verb == "create" {
 		return allowed, nil
 	}
 	user, found, err := q.view.UserOfCertificateRequest(ctx, q.name)
 	switch {
 	case err != nil:
-		return verdict{}, fmt.Errorf("error getting CSR %q: %w", q.name, err)
+		return decision{}, fmt.Errorf("error getting CSR %q: %w", q.name, err)
 	case !found:
 		return denied("no CertificateSigningRequest %q found", q.name)
 	case user != q.user:
@@ -109,10 +109,10 @@ func ownRequest(ctx context.Context, q *request) (verdict, error) {
 	return allowed, nil
 }
 
-func ownLease(ctx context.Context, q *request) (verdict, error) {
+func ownLease(ctx context.Context, q *request) (decision, error) {
 	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
-		return ptr.Deref(v, verdict{}), err
+		return ptr.Deref(v, decision{}), err
 	}
 	names := []string{leaseName + home.node}
 	rollout, err := q.rollout(ctx, home)
@@ -123,7 +123,7 @@ func ownLease(ctx context.Context, q *request) (verdict, error) {
 		return allowed, nil
 	}
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	return denied("this gardener-node-agent can only access leases [%s] in %q namespace", strings.Join(names, " "), kubeSystem)
 }
@@ -143,14 +143,14 @@ func (q *request) rollout(ctx context.Context, home home) (string, error) {
 
 // ownNode lets an agent see all Nodes while it looks for its own: it knows no more than its host's name before the kubelet has registered
 // the Node. Where the list is allowed a watch shows the same.
-func ownNode(ctx context.Context, q *request) (verdict, error) {
+func ownNode(ctx context.Context, q *request) (decision, error) {
 	if q.verb == "list" || q.verb == "watch" && q.watchesAll() {
 		return q.ifMachine(ctx)
 	}
 	home, v, err := q.home(ctx)
 	switch {
 	case err != nil:
-		return verdict{}, err
+		return decision{}, err
 	case v != nil && q.verb == "watch" && q.name == "":
 		return allowed, nil
 	case v != nil:
@@ -162,31 +162,31 @@ func ownNode(ctx context.Context, q *request) (verdict, error) {
 }
 
 // ifMachine allows what needs no object, but that the agent's Machine has not gone.
-func (q *request) ifMachine(ctx context.Context) (verdict, error) {
+func (q *request) ifMachine(ctx context.Context) (decision, error) {
 	if q.byMachine {
 		if _, err := q.machine(ctx); err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 	}
 	return allowed, nil
 }
 
-func ownPod(ctx context.Context, q *request) (verdict, error) {
+func ownPod(ctx context.Context, q *request) (decision, error) {
 	home, v, err := q.home(ctx)
 	if err != nil || v != nil {
-		return ptr.Deref(v, verdict{}), err
+		return ptr.Deref(v, decision{}), err
 	}
 	if q.verb == "list" || q.verb == "watch" {
 		checked, err := q.checksSelectors(ctx)
 		if err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 		if !checked {
 			return allowed, nil
 		}
 		requirements, err := q.attributes.GetFieldSelector()
 		if err != nil {
-			return verdict{}, fmt.Errorf("error parsing field selector: %w", err)
+			return decision{}, fmt.Errorf("error parsing field selector: %w", err)
 		}
 		for _, r := range requirements {
 			if r.Field == "spec.nodeName" && (r.Operator == selection.Equals || r.Operator == selection.DoubleEquals) && r.Value == home.node {
@@ -200,7 +200,7 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 	of, found, err := q.view.NodeOfPod(ctx, q.namespace, q.name)
 	switch {
 	case err != nil:
-		return verdict{}, fmt.Errorf("error getting pod %q: %w", q.namespace+"/"+q.name, err)
+		return decision{}, fmt.Errorf("error getting pod %q: %w", q.namespace+"/"+q.name, err)
 	case !found:
 		return denied("no pod %q found", q.namespace+"/"+q.name)
 	case of != home.node:
@@ -211,7 +211,7 @@ func ownPod(ctx context.Context, q *request) (verdict, error) {
 
 // ownSecret checks the names that need no configuration first: an error in a configuration must not block the agent
 // from them. An agent whose Machine is gone has no right to them any more (9.4).
-func ownSecret(ctx context.Context, q *request) (verdict, error) {
+func ownSecret(ctx context.Context, q *request) (decision, error) {
 	inside := q.namespace == kubeSystem && q.name != ""
 	if inside && slices.Contains(staticSecrets, q.name) {
 		return q.ifMachine(ctx)
@@ -221,7 +221,7 @@ func ownSecret(ctx context.Context, q *request) (verdict, error) {
 		return allowed, nil
 	}
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	return denied("gardener-node-agent can only access secrets [%s] in %q namespace", strings.Join(append(slices.Clone(staticSecrets), names...), " "), kubeSystem)
 }

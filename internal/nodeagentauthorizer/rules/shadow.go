@@ -71,7 +71,7 @@ func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shad
 }
 
 // countShadow counts and logs what the shadow policy decides differently.
-func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
+func (a *Authorizer) countShadow(v decision, attributes authorizer.Attributes) {
 	if v.shadow.outcome == authorization.Same || a.Differences == nil {
 		return
 	}

@@ -15,7 +15,7 @@ func TestExplanationPage(t *testing.T) {
 	ask := "&group=gardener.cloud:system:seeds&verb=get&apiGroup=core.gardener.cloud&resource=cloudprofiles&objectName=cp"
 	_, refused := h.get(t, "?explain&user=gardener.cloud:system:seed:b"+ask)
 	for _, want := range []string{
-		`<p class="verdict NoOpinion">Not allowed by the SeedAuthorizer (NoOpinion: other authorizers, such as RBAC, may still allow it)</p>`, "<dt>rule</dt><dd>SR-5</dd>",
+		`<p class="result NoOpinion">Not allowed by the SeedAuthorizer (NoOpinion: other authorizers, such as RBAC, may still allow it)</p>`, "<dt>rule</dt><dd>SR-5</dd>",
 		"What is missing, the likeliest first", "<code>Shoot:garden-dev/web -&gt; Seed:b (GE-46", "written by gardener-scheduler",
 	} {
 		if !strings.Contains(refused, want) {
@@ -23,7 +23,7 @@ func TestExplanationPage(t *testing.T) {
 		}
 	}
 	_, allowed := h.get(t, "?explain&user=gardener.cloud:system:seed:a"+ask)
-	if !strings.Contains(allowed, `<p class="verdict Allow">Allowed by the SeedAuthorizer</p>`) || strings.Contains(allowed, "What is missing") ||
+	if !strings.Contains(allowed, `<p class="result Allow">Allowed by the SeedAuthorizer</p>`) || strings.Contains(allowed, "What is missing") ||
 		!strings.Contains(allowed, "<code>CloudProfile:cp -&gt; Shoot:garden-dev/web -&gt; Seed:a</code>") {
 		t.Errorf("a permission: %s", allowed)
 	}

@@ -57,8 +57,8 @@ func TestPropertyOfJoins(t *testing.T) {
 
 // reached says what decides: whether a vertex leads to a sink, over a managed edge if one is needed.
 func reached(g *graph.Graph, from, sink graph.Vertex, managed bool) bool {
-	verdict := g.CheckManaged(from, sink)
-	return verdict.Reached && (!managed || verdict.Managed)
+	result := g.CheckManaged(from, sink)
+	return result.Reached && (!managed || result.Managed)
 }
 
 // with adds links to a graph and returns how to take them away.

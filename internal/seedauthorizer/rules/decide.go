@@ -28,17 +28,17 @@ type request struct {
 	policy      Policy
 	// differs is set if the shadow policy would have answered a question about the policy differently (shadow.go).
 	differs bool
-	// judged is the graph's verdict in a decision by path that the shadow policy may make differently; valid is set if
+	// judged is the graph's decision in a decision by path that the shadow policy may make differently; valid is set if
 	// there was one.
 	judged struct {
-		graph.Verdict
+		graph.Result
 		valid bool
 	}
 	asking
 }
 
-// verdict is an answer with its derivation.
-type verdict struct {
+// decision is an answer with its derivation.
+type decision struct {
 	allowed bool
 	reason  string
 	// rule that decided; step of the algorithm or special of the rule.
@@ -54,13 +54,15 @@ type verdict struct {
 	shadow shadowed
 }
 
-func (q *request) allow(step string) verdict { return verdict{allowed: true, step: step} }
+func (q *request) allow(step string) decision { return decision{allowed: true, step: step} }
 
-func (q *request) allowIf(condition bool, step string) (verdict, bool) {
-	return verdict{allowed: condition, step: step}, condition
+func (q *request) allowIf(condition bool, step string) (decision, bool) {
+	return decision{allowed: condition, step: step}, condition
 }
 
-func (q *request) noOpinion(step, reason string) verdict { return verdict{step: step, reason: reason} }
+func (q *request) noOpinion(step, reason string) decision {
+	return decision{step: step, reason: reason}
+}
 
 func (q *request) inSeedNamespace() bool {
 	seed, found := strings.CutPrefix(q.namespace, wellknown.SeedPrefix)
@@ -86,17 +88,17 @@ func (q *request) inSeedNamespace() bool {
 //	SA-14  otherwise: no opinion, with the link that is missing
 //
 // A table may decide some clients apart from its rules, between SA-2 and SA-3: gardenadm (SH-22), extensions of a Shoot that is a seed (SH-23).
-func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, how asking) (verdict, error) {
+func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, how asking) (decision, error) {
 	who := attributes.GetUser()
 	if who == nil {
-		return verdict{step: "SA-1"}, nil
+		return decision{step: "SA-1"}, nil
 	}
 	client, ok := a.identify(who)
 	if !ok {
-		return verdict{step: "SA-1"}, nil
+		return decision{step: "SA-1"}, nil
 	}
 	if !attributes.IsResourceRequest() {
-		return verdict{step: "SA-2"}, nil
+		return decision{step: "SA-2"}, nil
 	}
 	q := &request{
 		authorizer: a, client: client, verb: verbOf(attributes.GetVerb()), namespace: attributes.GetNamespace(), name: attributes.GetName(),
@@ -109,7 +111,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 	}
 	r := a.table.ruleFor(attributes.GetAPIGroup(), attributes.GetResource(), q.client.Type)
 	if r == nil {
-		return verdict{step: "SA-3"}, nil
+		return decision{step: "SA-3"}, nil
 	}
 	v, err := a.apply(ctx, r, q)
 	v.rule = r.id
@@ -123,7 +125,7 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 }
 
 // apply applies a rule: SA-4 to SA-10, and SA-11 to SA-14 in byPath.
-func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (verdict, error) {
+func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (decision, error) {
 	for i := range r.specials {
 		if v, decided := r.specials[i].decide(q); decided {
 			return v, nil
@@ -178,15 +180,15 @@ func (r *rule) selectsByName() bool {
 
 // selected is the selector stage, SA-9 (section 5 of the contract): where the API server sends selectors (SEL-1) one of the rule's is
 // needed (SEL-2 to SEL-6); where it does not, a client whose rule has a selector sees all (SEL-7), and other clients go on to SA-10 (SEL-8).
-func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (verdict, bool, error) {
+func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (decision, bool, error) {
 	possible, err := q.selectorsPossible(ctx)
 	switch {
 	case err != nil:
-		return verdict{step: "SEL-1"}, true, fmt.Errorf("failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: %w", err)
+		return decision{step: "SEL-1"}, true, fmt.Errorf("failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: %w", err)
 	case !possible && len(r.selectors) > 0:
 		return q.allow("SEL-7"), true, nil
 	case !possible:
-		return verdict{}, false, nil
+		return decision{}, false, nil
 	}
 	for _, s := range r.selectors {
 		if s.label != nil && q.selectsLabel(s.label(&q.client)) {
@@ -258,14 +260,14 @@ func (q *request) selectsLabel(own ownLabel) bool {
 }
 
 // byPath asks the graph (SA-11 to SA-14), and the garden for objects that the graph has not seen.
-func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
+func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) decision {
 	from := graph.Vertex{Kind: r.kind, Namespace: q.namespace, Name: q.name}
 	if r.kind == relation.Namespace {
 		from.Namespace = "" // The API server sends the name in both.
 	}
-	v := verdict{step: "SA-13", vertex: from, checked: true}
+	v := decision{step: "SA-13", vertex: from, checked: true}
 	if q.shadow && q.judged.valid {
-		a.judge(r, q, q.judged.Verdict, &v)
+		a.judge(r, q, q.judged.Result, &v)
 		return v
 	}
 	managed := r.referenced && q.verb.has(writes) && a.asksManaged()
@@ -288,8 +290,8 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) verdict {
 	return v
 }
 
-// judge derives the verdict from a check, be it of the graph's edges or of those of an object that was looked up.
-func (a *Authorizer) judge(r *rule, q *request, checked graph.Verdict, v *verdict) {
+// judge derives the decision from a check, be it of the graph's edges or of those of an object that was looked up.
+func (a *Authorizer) judge(r *rule, q *request, checked graph.Result, v *decision) {
 	v.narrow = r.referenced && q.verb.has(writes) && q.policy.WriteOwned
 	narrow := checked.Reached && !checked.Managed && r.referenced && q.verb.has(writes) && q.writesOwned(checked)
 	v.allowed, v.step, v.reason = checked.Reached && !narrow, "SA-13", ""
@@ -322,7 +324,7 @@ func refusal(from, to graph.Vertex, known bool) string {
 }
 
 // check asks the graph; managed is set if it also matters whether the vertex is managed.
-func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Verdict {
+func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Result {
 	to := q.client.sink
 	if a.Metrics == nil || !q.counted {
 		return a.ask(from, to, managed)
@@ -333,7 +335,7 @@ func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Ve
 	return result
 }
 
-func (a *Authorizer) ask(from, to graph.Vertex, managed bool) graph.Verdict {
+func (a *Authorizer) ask(from, to graph.Vertex, managed bool) graph.Result {
 	if managed {
 		return a.Graph.CheckManaged(from, to)
 	}

@@ -109,13 +109,13 @@ func TestDecisionsAreCounted(t *testing.T) {
 		return all
 	}
 	for _, c := range []struct {
-		v    verdict
+		v    decision
 		err  error
 		want []float64
-	}{{verdict{allowed: true}, nil, []float64{1}}, {verdict{}, nil, []float64{1, 1}}, {verdict{allowed: true}, errFake, []float64{1, 1, 1}}} {
+	}{{decision{allowed: true}, nil, []float64{1}}, {decision{}, nil, []float64{1, 1}}, {decision{allowed: true}, errFake, []float64{1, 1, 1}}} {
 		if m.decided(c.v, c.err); !slices.Equal(counts(), c.want) {
 			t.Errorf("SA-1: got %v, want %v", counts(), c.want)
 		}
 	}
-	(*Metrics)(nil).decided(verdict{}, nil) // Without metrics nothing is counted.
+	(*Metrics)(nil).decided(decision{}, nil) // Without metrics nothing is counted.
 }

@@ -68,7 +68,7 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 
 // missing returns the smallest sets of links that would allow a request that was refused for want of a path. A link
 // that would make a Secret one with a token of a bootstrapping gardenlet opens it for no extension (SP-11).
-func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
+func (a *Authorizer) missing(v decision, c *client) []relation.Candidate {
 	found := a.Watches.Missing(a.Graph, v.vertex, c.sink, v.narrow)
 	if c.Type == identity.Extension {
 		found = slices.DeleteFunc(found, func(candidate relation.Candidate) bool {
@@ -79,7 +79,7 @@ func (a *Authorizer) missing(v verdict, c *client) []relation.Candidate {
 }
 
 // candidates names the missing links, the likeliest first.
-func (a *Authorizer) candidates(e *Explanation, v verdict, of *client) {
+func (a *Authorizer) candidates(e *Explanation, v decision, of *client) {
 	for _, c := range a.missing(v, of) {
 		candidate := Candidate{Path: texts(c.Path)}
 		for _, l := range c.Links {
@@ -128,6 +128,6 @@ func (a *Authorizer) clientOf(attributes authorizer.Attributes) *client {
 	return &c
 }
 
-func (a *Authorizer) pathOf(v verdict, attributes authorizer.Attributes) string {
+func (a *Authorizer) pathOf(v decision, attributes authorizer.Attributes) string {
 	return strings.Join(texts(a.Graph.Explain(v.vertex, a.clientOf(attributes).sink).Path), " -> ")
 }

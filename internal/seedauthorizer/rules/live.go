@@ -76,13 +76,13 @@ const (
 // lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
 // client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. An object that cannot be read changes
 // nothing.
-func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Verdict, v *verdict) {
+func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Result, v *decision) {
 	watch := a.Watches.Of(r.kind)
 	unseen := watch != nil && !checked.Watched
 	if !unseen && (q.verb != verbDelete || checked.Known) {
 		return
 	}
-	outcome, seen := outcomeThere, graph.Verdict{}
+	outcome, seen := outcomeThere, graph.Result{}
 	err := q.lookUp(ctx, v.vertex, func(ctx context.Context) (err error) {
 		outcome, seen, err = a.look(ctx, watch, r, v.vertex, q.client.sink)
 		return err
@@ -110,8 +110,8 @@ func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked
 	a.Metrics.live(outcome)
 }
 
-// look reads an object; for a watched kind it returns the verdict of a graph that has just seen it.
-func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Verdict, error) {
+// look reads an object; for a watched kind it returns the decision of a graph that has just seen it.
+func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Result, error) {
 	var object runtime.Object
 	var exists bool
 	var err error
@@ -123,15 +123,15 @@ func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, a
 	}
 	switch {
 	case err != nil:
-		return outcomeError, graph.Verdict{}, err
+		return outcomeError, graph.Result{}, err
 	case !exists:
-		return outcomeAbsent, graph.Verdict{}, nil
+		return outcomeAbsent, graph.Result{}, nil
 	case watch == nil:
-		return outcomeThere, graph.Verdict{}, nil
+		return outcomeThere, graph.Result{}, nil
 	}
 	self, edges, keep := watch.Contribute(object, a.Facts)
 	if self != at || !keep {
-		return outcomeThere, graph.Verdict{}, nil
+		return outcomeThere, graph.Result{}, nil
 	}
 	return outcomeThere, a.Graph.CheckWith(self, edges, sink), nil
 }

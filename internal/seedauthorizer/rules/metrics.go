@@ -81,7 +81,7 @@ func (m *Metrics) checked(from, to graph.Kind, took time.Duration) {
 	}
 }
 
-func (m *Metrics) decided(v verdict, err error) {
+func (m *Metrics) decided(v decision, err error) {
 	if m == nil {
 		return
 	}

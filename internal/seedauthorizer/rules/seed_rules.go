@@ -91,14 +91,14 @@ func gardenOnly(*client) string { return wellknown.Garden }
 
 // The specials, in the order of section 4.2.
 var (
-	ownBootstrapper = special{"SP-1", "delete of " + wellknown.BootstrapperPrefix + "garden:[" + wellknown.BootstrapServiceAccount + "]<own seed>", func(q *request) (verdict, bool) {
+	ownBootstrapper = special{"SP-1", "delete of " + wellknown.BootstrapperPrefix + "garden:[" + wellknown.BootstrapServiceAccount + "]<own seed>", func(q *request) (decision, bool) {
 		namespace, seed, ok := wellknown.ParseBootstrapper(q.name)
 		return q.allowIf(ok && q.verb == verbDelete && q.namespace == "" && namespace == wellknown.Garden && seed == q.client.Seed, "SP-1")
 	}}
-	gardenerInfo = special{"SP-2", "get of " + wellknown.SystemPublic + "/" + wellknown.GardenerInfo, func(q *request) (verdict, bool) {
+	gardenerInfo = special{"SP-2", "get of " + wellknown.SystemPublic + "/" + wellknown.GardenerInfo, func(q *request) (decision, bool) {
 		return q.allowIf(q.verb == verbGet && q.namespace == wellknown.SystemPublic && q.name == wellknown.GardenerInfo, "SP-2")
 	}}
-	leasesOfExtensions = special{"SP-3", "everything in the own seed's namespace, nothing elsewhere", func(q *request) (verdict, bool) {
+	leasesOfExtensions = special{"SP-3", "everything in the own seed's namespace, nothing elsewhere", func(q *request) (decision, bool) {
 		switch {
 		case !q.inSeedNamespace():
 			return q.noOpinion("SP-3", "lease object is not in seed namespace"), true
@@ -107,40 +107,40 @@ var (
 		}
 		return q.allow("SP-3"), true
 	}}
-	leaderElection = special{"SP-3b", "create, get, list, watch, update of " + wellknown.GardenletLeaderElection + " in any namespace, under readScope All", func(q *request) (verdict, bool) {
+	leaderElection = special{"SP-3b", "create, get, list, watch, update of " + wellknown.GardenletLeaderElection + " in any namespace, under readScope All", func(q *request) (decision, bool) {
 		return q.allowIf(q.name == wellknown.GardenletLeaderElection && q.verb.has(verbCreate|reads|verbUpdate) && q.readsAll(), "SP-3b")
 	}}
-	gardenNamespace = special{"SP-4", "get, list, watch of garden by name, under readScope All", func(q *request) (verdict, bool) {
+	gardenNamespace = special{"SP-4", "get, list, watch of garden by name, under readScope All", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.name == wellknown.Garden && q.readsAll(), "SP-4")
 	}}
-	secretsOfSeed = special{"SP-5", "get, list, watch in the own seed's namespace", func(q *request) (verdict, bool) {
+	secretsOfSeed = special{"SP-5", "get, list, watch in the own seed's namespace", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.inSeedNamespace(), "SP-5")
 	}}
-	ownBootstrapToken = special{"SP-6", "delete of the own bootstrap token in " + wellknown.KubeSystem, func(q *request) (verdict, bool) {
+	ownBootstrapToken = special{"SP-6", "delete of the own bootstrap token in " + wellknown.KubeSystem, func(q *request) (decision, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == wellknown.KubeSystem && strings.HasPrefix(q.name, wellknown.BootstrapTokenPrefix) &&
 			q.name == wellknown.BootstrapTokenSecret(wellknown.Garden, q.client.Seed), "SP-6")
 	}}
-	tokensOfGardenlets = special{"SP-11", "nothing else for extensions with bootstrap tokens in " + wellknown.KubeSystem + " and Secrets of bootstrap ServiceAccounts", func(q *request) (verdict, bool) {
+	tokensOfGardenlets = special{"SP-11", "nothing else for extensions with bootstrap tokens in " + wellknown.KubeSystem + " and Secrets of bootstrap ServiceAccounts", func(q *request) (decision, bool) {
 		return q.noOpinion("SP-11", "only the gardenlet of a seed needs a bootstrap token"), q.client.Type == identity.Extension && q.isBootstrapToken()
 	}}
-	ownBootstrapServiceAccount = special{"SP-7", "delete of garden/" + wellknown.BootstrapServiceAccount + "<own seed>", func(q *request) (verdict, bool) {
+	ownBootstrapServiceAccount = special{"SP-7", "delete of garden/" + wellknown.BootstrapServiceAccount + "<own seed>", func(q *request) (decision, bool) {
 		seed, found := strings.CutPrefix(q.name, wellknown.BootstrapServiceAccount)
 		return q.allowIf(found && q.verb == verbDelete && q.namespace == wellknown.Garden && seed == q.client.Seed, "SP-7")
 	}}
-	serviceAccountsOfSeed = special{"SP-8", "everything in the own seed's namespace", func(q *request) (verdict, bool) {
+	serviceAccountsOfSeed = special{"SP-8", "everything in the own seed's namespace", func(q *request) (decision, bool) {
 		return q.allowIf(q.inSeedNamespace(), "SP-8")
 	}}
-	ownShoot = special{"SP-9", "get of garden/<own seed>", func(q *request) (verdict, bool) {
+	ownShoot = special{"SP-9", "get of garden/<own seed>", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb == verbGet && q.namespace == wellknown.Garden && q.name == q.client.Seed, "SP-9")
 	}}
 	// Under readScope Related, GE-36 leads to each Seed that exists. A self-hosted shoot has no such edge.
-	clusterIdentity = special{"D-4", "get, list, watch of " + wellknown.KubeSystem + "/" + wellknown.ClusterIdentity + " by name, under readScope All, and for clients of self-hosted shoots", func(q *request) (verdict, bool) {
+	clusterIdentity = special{"D-4", "get, list, watch of " + wellknown.KubeSystem + "/" + wellknown.ClusterIdentity + " by name, under readScope All, and for clients of self-hosted shoots", func(q *request) (decision, bool) {
 		if !q.verb.has(reads) || q.namespace != wellknown.KubeSystem || q.name != wellknown.ClusterIdentity {
-			return verdict{}, false
+			return decision{}, false
 		}
 		return q.allowIf(q.client.Shoot != "" || q.readsAll(), "D-4")
 	}}
-	ownLease = special{"C1", "delete of " + wellknown.SeedLease + "/<own seed>", func(q *request) (verdict, bool) {
+	ownLease = special{"C1", "delete of " + wellknown.SeedLease + "/<own seed>", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb == verbDelete && q.namespace == wellknown.SeedLease && q.name == q.client.Seed, "C1")
 	}}
 )

@@ -95,9 +95,9 @@ func TestPropertyOfUnseen(t *testing.T) {
 		self := watch.Owner(object)
 		w.live.objects[watch.Resource.Resource+":"+self.Namespace+"/"+self.Name] = object
 		known := w.known(self)
-		before := verdicts(w, watch, self, known)
+		before := decisions(w, watch, self, known)
 		w.set(kind, object)
-		after := verdicts(w, watch, self, known)
+		after := decisions(w, watch, self, known)
 		for question, got := range before {
 			want := after[question]
 			if checked++; want {
@@ -125,8 +125,8 @@ func (w *world) known(v graph.Vertex) (clients []propertyClient) {
 	return clients
 }
 
-// verdicts are what each client may do with an object.
-func verdicts(w *world, watch *relation.Watch, v graph.Vertex, clients []propertyClient) map[string]bool {
+// decisions are what each client may do with an object.
+func decisions(w *world, watch *relation.Watch, v graph.Vertex, clients []propertyClient) map[string]bool {
 	result := map[string]bool{}
 	for _, c := range clients {
 		for _, verb := range []string{"get", "update", "delete"} {

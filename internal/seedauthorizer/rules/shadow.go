@@ -18,7 +18,7 @@ type Policy struct {
 
 // A shadow policy decides about the same requests without any effect (SHD-1). Most decisions ask no question about the
 // policy, so that both policies decide alike and nothing is done twice. A decision that asks one, and gets another
-// answer than the shadow policy's, is made again from the rule on: with the graph's former verdict where the first
+// answer than the shadow policy's, is made again from the rule on: with the graph's former decision where the first
 // decision asked the graph, and never with a request to the garden.
 
 // shadowed is the decision of a shadow policy about a request.
@@ -40,11 +40,11 @@ func (q *request) readsAll() bool {
 }
 
 // writesOwned reports whether writes need a managed edge. It records whether the shadow policy says something else,
-// and the judged verdict.
-func (q *request) writesOwned(checked graph.Verdict) bool {
+// and the judged decision.
+func (q *request) writesOwned(checked graph.Result) bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.WriteOwned != q.policy.WriteOwned {
 		q.differs = true
-		q.judged.Verdict, q.judged.valid = checked, true
+		q.judged.Result, q.judged.valid = checked, true
 	}
 	return q.policy.WriteOwned
 }
@@ -78,7 +78,7 @@ func (a *Authorizer) decideAsShadow(ctx context.Context, r *rule, q *request, al
 }
 
 // countShadow counts and logs what the shadow policy decides differently.
-func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
+func (a *Authorizer) countShadow(v decision, attributes authorizer.Attributes) {
 	if v.shadow.outcome == authorization.Same || a.Differences == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (a *Authorizer) countShadow(v verdict, attributes authorizer.Attributes) {
 
 // explainShadow returns the decision of the shadow policy, nil without one. If no question about the policy was asked,
 // the decisions are equal.
-func (a *Authorizer) explainShadow(v verdict, err error) *ShadowDecision {
+func (a *Authorizer) explainShadow(v decision, err error) *ShadowDecision {
 	if a.Shadow == nil || err != nil || v.rule == "" {
 		return nil
 	}

@@ -113,11 +113,11 @@ func ownShootField(field, prefix string) []selector {
 
 // The specials of self-hosted shoots.
 var (
-	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (verdict, bool) {
+	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (decision, bool) {
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
 		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind), "SH-0")
 	}}
-	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (verdict, bool) {
+	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (decision, bool) {
 		switch {
 		case q.namespace != q.client.Namespace:
 			return q.noOpinion("SH-14e", "lease object is not in shoot namespace"), true
@@ -130,19 +130,19 @@ var (
 		}
 		return q.allow("SH-14e"), true
 	}}
-	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + wellknown.Role + "=" + wellknown.RoleIssuer + ", for gardenlets", func(q *request) (verdict, bool) {
+	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + wellknown.Role + "=" + wellknown.RoleIssuer + ", for gardenlets", func(q *request) (decision, bool) {
 		if q.client.Type != identity.Gardenlet || q.namespace != wellknown.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
-			return verdict{}, false
+			return decision{}, false
 		}
 		return q.allowIf(q.selectsLabel(ownLabel{key: wellknown.Role, value: wellknown.RoleIssuer}), "SH-16a")
 	}}
-	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (verdict, bool) {
+	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && (q.name == "" || q.name == q.client.Shoot), "SH-17a")
 	}}
-	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + wellknown.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (verdict, bool) {
+	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + wellknown.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (decision, bool) {
 		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, wellknown.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
 	}}
-	itself = special{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (verdict, bool) {
+	itself = special{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
 	}}
 )
@@ -168,9 +168,9 @@ const shootTokenLead = "Used for connecting the self-hosted Shoot "
 
 // bootstrapTokens decides about the tokens with which gardenlets start. They are read under the name that follows from the shoot's, and
 // deleted, by whom their description names; the name alone has 24 bits only, which another Shoot may share. Extensions have none.
-func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
+func bootstrapTokens(ctx context.Context, q *request) (decision, bool, error) {
 	if q.namespace != wellknown.KubeSystem || !strings.HasPrefix(q.name, wellknown.BootstrapTokenPrefix) {
-		return verdict{}, false, nil
+		return decision{}, false, nil
 	}
 	expected := wellknown.BootstrapTokenSecret(q.client.Namespace, q.client.Shoot)
 	switch {
@@ -183,19 +183,19 @@ func bootstrapTokens(ctx context.Context, q *request) (verdict, bool, error) {
 	case q.verb == verbDelete && q.subresource == "":
 		return q.ownToken(ctx, "SH-16c")
 	}
-	return verdict{}, false, nil
+	return decision{}, false, nil
 }
 
 const unreadToken = "there were too many requests to look the token's description up"
 
 // ownToken compares the description of a token with the client.
-func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, error) {
+func (q *request) ownToken(ctx context.Context, step string) (decision, bool, error) {
 	reading := q.verb.has(reads)
 	switch {
 	case !q.live && reading:
-		return verdict{allowed: true, step: step, reason: "if the token's description names the shoot"}, true, nil
+		return decision{allowed: true, step: step, reason: "if the token's description names the shoot"}, true, nil
 	case !q.live:
-		return verdict{}, false, nil
+		return decision{}, false, nil
 	case q.authorizer.Live == nil:
 		return q.noOpinion(step, unreadToken), reading, nil
 	}
@@ -209,7 +209,7 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 		q.authorizer.Metrics.live(outcomeLimited)
 		return q.noOpinion(step, unreadToken), reading, nil
 	case err != nil:
-		return verdict{}, false, err
+		return decision{}, false, err
 	case secret == nil && reading:
 		return q.allow(step), true, nil // The client gets its 404, an empty list, or a watch of the token that it is about to create (T4-11).
 	case secret == nil:
@@ -220,7 +220,7 @@ func (q *request) ownToken(ctx context.Context, step string) (verdict, bool, err
 	case known && namespace == q.client.Namespace && shoot == q.client.Shoot, reading && q.isOfOwnManagedSeed(string(secret.Data["description"])):
 		return q.allow(step), true, nil
 	case !known && !reading:
-		return verdict{}, false, nil
+		return decision{}, false, nil
 	}
 	return q.noOpinion(step, fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
 }
@@ -251,25 +251,25 @@ func shootOfDescription(text string) (namespace, shoot string, known bool) {
 }
 
 // beforeShootTable decides for gardenadm, and hands the requests of extensions of a shoot that is a seed to the SeedAuthorizer.
-func beforeShootTable(ctx context.Context, q *request) (verdict, bool, error) {
+func beforeShootTable(ctx context.Context, q *request) (decision, bool, error) {
 	a, c, attributes := q.authorizer, &q.client, q.attributes
 	if c.Type == identity.Gardenadm {
-		return verdict{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
+		return decision{allowed: gardenadmMay(c, attributes), step: "SH-22"}, true, nil
 	}
 	// A Seed may have the Shoot's name and be another cluster: only a ManagedSeed of this Shoot proves that the Shoot
 	// is the Seed (GE-24, GE-25).
 	if c.Type != identity.Extension || c.Namespace != wellknown.Garden || a.seeds == nil || !a.Graph.Check(relation.SeedVertex(c.Shoot), c.sink).Reached {
-		return verdict{}, false, nil
+		return decision{}, false, nil
 	}
 	namespace := wellknown.SeedNamespace(c.Shoot)
-	decision, _, err := a.seeds.authorize(ctx, delegated{attributes, &user.DefaultInfo{
+	answer, _, err := a.seeds.authorize(ctx, delegated{attributes, &user.DefaultInfo{
 		Name:   "system:serviceaccount:" + namespace + ":extension-delegated",
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
 	}}, q.asking)
 	if err != nil {
-		return verdict{step: "SH-23"}, true, fmt.Errorf("failed delegating request: %w", err)
+		return decision{step: "SH-23"}, true, fmt.Errorf("failed delegating request: %w", err)
 	}
-	return verdict{allowed: true, step: "SH-23"}, decision == authorizer.DecisionAllow, nil
+	return decision{allowed: true, step: "SH-23"}, answer == authorizer.DecisionAllow, nil
 }
 
 // delegated is a request in the name of an extension of a seed.

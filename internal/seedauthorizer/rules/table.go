@@ -40,7 +40,7 @@ type rule struct {
 	free     bool
 	specials []special
 	// lookup is a special that may have to read an object.
-	lookup func(ctx context.Context, q *request) (verdict, bool, error)
+	lookup func(ctx context.Context, q *request) (decision, bool, error)
 	// extension is the rule of extensions, where it is not the same.
 	extension *rule
 
@@ -64,8 +64,8 @@ type ownLabel struct {
 // special decides some requests before the rest of the rule is looked at.
 type special struct {
 	id, says string
-	// decide returns a verdict, or false to go on.
-	decide func(q *request) (verdict, bool)
+	// decide returns a decision, or false to go on.
+	decide func(q *request) (decision, bool)
 }
 
 const (
@@ -86,7 +86,7 @@ type table struct {
 	counts   func(*Authorizer, *client) bool
 	countsIf string
 	// before, if set, decides some clients' requests apart from the table.
-	before func(ctx context.Context, q *request) (verdict, bool, error)
+	before func(ctx context.Context, q *request) (decision, bool, error)
 }
 
 // newTable completes the rules of extensions, writes the lists of reasons down once, and makes rules findable (SA-3).

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CSR-5: texts of a verdict repeat what is asked for, which may be as large as a request; what cannot be the name
+// CSR-5: texts of a decision repeat what is asked for, which may be as large as a request; what cannot be the name
 // of an object is never asked for.
 func TestReasonsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 700<<10)
@@ -23,11 +23,11 @@ func TestReasonsAreBounded(t *testing.T) {
 		"CSR-37/user of gardenadm":     agentRequest(long, "", func(r *Request) { r.Subject = gardenadmPrefix + long }),
 		"CSR-32/bootstrap of anything": agentRequest(bootstrapPrefix+long, long),
 	} {
-		verdict, err := Decide(t.Context(), usual, request, w)
-		if err != nil || verdict.Outcome != Denied {
-			t.Fatalf("%s: %s, and there is an error: %t", name, verdict.Outcome, err != nil)
+		decision, err := Decide(t.Context(), usual, request, w)
+		if err != nil || decision.Outcome != Denied {
+			t.Fatalf("%s: %s, and there is an error: %t", name, decision.Outcome, err != nil)
 		}
-		if message := verdict.Condition().Message; len(verdict.Reason) > maxReason || len(message) > maxReason+100 {
+		if message := decision.Condition().Message; len(decision.Reason) > maxReason || len(message) > maxReason+100 {
 			t.Errorf("%s: %d bytes", name, len(message))
 		}
 	}

@@ -218,14 +218,14 @@ func TestNothingFollowsFromAnError(t *testing.T) {
 		`failed when checking for approval conditions: error getting node object with name "n": internal error`:    kubeletRequest(),
 		`failed when checking for approval conditions: error getting machine object with name "m": internal error`: agentRequest(nodeAgentPrefix+"m", "m"),
 	} {
-		if verdict, err := Decide(t.Context(), usual, request, broken); err == nil || err.Error() != want || verdict.Outcome != "" {
-			t.Errorf("got %+v, %v, want %s", verdict, err, want)
+		if decision, err := Decide(t.Context(), usual, request, broken); err == nil || err.Error() != want || decision.Outcome != "" {
+			t.Errorf("got %+v, %v, want %s", decision, err, want)
 		}
 	}
 	rules := usual
 	rules.Machines = false
-	if verdict, err := Decide(t.Context(), rules, agentRequest("system:bootstrap:a", "m"), broken); err == nil || verdict.Outcome != "" {
-		t.Errorf("CSR-32: got %+v, %v", verdict, err)
+	if decision, err := Decide(t.Context(), rules, agentRequest("system:bootstrap:a", "m"), broken); err == nil || decision.Outcome != "" {
+		t.Errorf("CSR-32: got %+v, %v", decision, err)
 	}
 }
 
@@ -261,8 +261,8 @@ func TestOneUnansweredQuestion(t *testing.T) {
 			tc.view.world = &world{nodes: map[string][]corev1.NodeAddress{"n": node()}, machines: map[string]string{"m": "n"}}
 			rules := usual
 			rules.Machines = tc.machines
-			if verdict, err := Decide(t.Context(), rules, tc.request, tc.view); !errors.Is(err, broken) || verdict.Outcome != "" {
-				t.Errorf("CSR-6: got %+v, %v", verdict, err)
+			if decision, err := Decide(t.Context(), rules, tc.request, tc.view); !errors.Is(err, broken) || decision.Outcome != "" {
+				t.Errorf("CSR-6: got %+v, %v", decision, err)
 			}
 		})
 	}
@@ -278,9 +278,9 @@ func TestConditions(t *testing.T) {
 		`Denied RequestDenied Denying gardener-node-agent certificate CSR (machine "x" does not exist)`:                                        agentRequest(nodeAgentPrefix+"m", "x"),
 		`Denied RequestDenied Denying gardener-node-agent certificate CSR (username "a" is not allowed to create CSRs for a gardenadm client)`: agentRequest("a", "", func(r *Request) { r.Subject = gardenadmPrefix }),
 	} {
-		verdict, err := Decide(t.Context(), usual, request, w)
+		decision, err := Decide(t.Context(), usual, request, w)
 		must.Succeed(t, err)
-		c := verdict.Condition()
+		c := decision.Condition()
 		if got := string(c.Type) + " " + c.Reason + " " + c.Message; got != want || c.Status != corev1.ConditionTrue {
 			t.Errorf("CSR-4/CSR-5: got %s (%s), want %s", got, c.Status, want)
 		}

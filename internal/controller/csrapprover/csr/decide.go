@@ -26,8 +26,8 @@ const (
 	Denied   Outcome = "denied"
 )
 
-// Verdict is a decision.
-type Verdict struct {
+// Decision is a decision.
+type Decision struct {
 	Outcome Outcome
 	// Subject is the subject of the certificate, as messages name it.
 	Subject string
@@ -60,7 +60,7 @@ type View interface {
 }
 
 // Decide judges a request. An error means that it cannot be judged now; nothing follows from it (CSR-6).
-func Decide(ctx context.Context, rules Rules, request *Request, view View) (Verdict, error) {
+func Decide(ctx context.Context, rules Rules, request *Request, view View) (Decision, error) {
 	var (
 		d       = decision{Rules: rules, Request: request, view: view}
 		subject string
@@ -78,19 +78,19 @@ func Decide(ctx context.Context, rules Rules, request *Request, view View) (Verd
 		subject = "gardener-node-agent" // The wording of the node agent, CSR-37.
 		reason = d.gardenadm()
 	default:
-		return Verdict{Outcome: Ignored}, nil
+		return Decision{Outcome: Ignored}, nil
 	}
 	switch {
 	case err != nil:
-		return Verdict{}, fmt.Errorf("failed when checking for approval conditions: %w", err)
+		return Decision{}, fmt.Errorf("failed when checking for approval conditions: %w", err)
 	case reason != "":
-		return Verdict{Outcome: Denied, Subject: subject, Reason: meta.Shortened(reason, maxReason)}, nil
+		return Decision{Outcome: Denied, Subject: subject, Reason: meta.Shortened(reason, maxReason)}, nil
 	}
-	return Verdict{Outcome: Approved, Subject: subject, Reason: "all checks passed"}, nil
+	return Decision{Outcome: Approved, Subject: subject, Reason: "all checks passed"}, nil
 }
 
-// Condition returns the condition that reports a verdict (CSR-4, CSR-5).
-func (v Verdict) Condition() certificatesv1.CertificateSigningRequestCondition {
+// Condition returns the condition that reports a decision (CSR-4, CSR-5).
+func (v Decision) Condition() certificatesv1.CertificateSigningRequestCondition {
 	c := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestApproved",
 		Message: fmt.Sprintf("Approving %s certificate CSR (%s)", v.Subject, v.Reason),
