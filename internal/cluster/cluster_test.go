@@ -134,40 +134,30 @@ func TestKept(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- kept.Start(ctx) }()
 	await(ctx, t, func() bool { mu.Lock(); defer mu.Unlock(); return len(asked) > 0 })
-	if kept.Synced() {
-		t.Error("synced while the cluster is away")
-	}
+	expect.False(t, kept.Synced(), "synced while the cluster is away")
 	if got := kept.Awaited(feature.Target); len(got) != 1 || len(kept.Awaited(feature.Source)) > 0 {
 		t.Errorf("PRC-54: waits for %v", got)
 	}
 	must.Succeed(t, kept.Await(ctx))
 	must.Succeed(t, <-done)
-	if kept.Synced() {
-		t.Error("synced while the cluster is away, though it is known what to follow")
-	}
+	expect.False(t, kept.Synced(), "synced while the cluster is away, though it is known what to follow")
 	mu.Lock()
 	away = false
 	mu.Unlock()
 	await(ctx, t, func() bool { return kept.Synced() && cluster.Synced(time.Second) })
-	if got := kept.Awaited(feature.Target); len(got) > 0 {
-		t.Errorf("PRC-54: waits for %v", got)
-	}
+	expect.Empty(t, kept.Awaited(feature.Target), "PRC-54: waits for")
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(pods)
 	if err := cluster.Cache.Get(ctx, client.ObjectKey{Namespace: "n", Name: "p"}, pod); err != nil || pod.UID != "u" {
 		t.Errorf("got %v, %v", pod, err)
 	}
-	if err := cluster.Cache.Get(ctx, client.ObjectKey{Namespace: "n", Name: "s"}, &corev1.Service{}); err == nil || !strings.Contains(err.Error(), "not cached") {
-		t.Errorf("what nobody declared to read is not read in silence: got %v", err)
-	}
-	if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: "n", Name: "p"}, pod); err != nil {
-		t.Errorf("the client asks the API server: %v", err)
-	}
+	expect.ErrorContains(t, cluster.Cache.Get(ctx, client.ObjectKey{Namespace: "n", Name: "s"}, &corev1.Service{}), "not cached",
+		"what nobody declared to read is not read in silence")
+	expect.Succeed(t, cluster.Client.Get(ctx, client.ObjectKey{Namespace: "n", Name: "p"}, pod),
+		"the client asks the API server")
 	mu.Lock()
 	defer mu.Unlock()
-	if asked["/api/v1/secrets"] > 0 {
-		t.Error("a kind that may not be there is left to its feature")
-	}
+	expect.Equal(t, asked["/api/v1/secrets"], 0, "a kind that may not be there is left to its feature")
 }
 
 // TestKeepNothing: whoever reads nothing waits for nothing.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -31,9 +32,8 @@ func TestOwn(t *testing.T) {
 	for range 2 {
 		own, err := shared.Own()
 		must.Succeed(t, err)
-		if own.REST.QPS >= 0 || own.REST.RateLimiter != nil || shared.REST.QPS != 50 {
-			t.Errorf("T3-1: the rate is %v, that of all others %v", own.REST.QPS, shared.REST.QPS)
-		}
+		expect.True(t, own.REST.QPS < 0 && own.REST.RateLimiter == nil && shared.REST.QPS == 50,
+			"T3-1: the rate is %v, that of all others %v", own.REST.QPS, shared.REST.QPS)
 		connections = append(connections, own)
 	}
 	for range 3 {

@@ -30,15 +30,13 @@ func TestWarnings(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(time.Hour))
 	expect.Equal(t, warn(ctx, 299, "a"), 1, "CCH-61: a text is logged again after an hour")
-	if warn(ctx, 299, "x\x1b[2J\u202e\n"+strings.Repeat("y", 1000)); len(lines) != 1 || len(lines[0]) > 2*shownWarning || strings.ContainsAny(lines[0], "\x1b\u202e") {
-		t.Errorf("CCH-61: got %q", lines)
-	}
+	warn(ctx, 299, "x\x1b[2J\u202e\n"+strings.Repeat("y", 1000))
+	expect.True(t, len(lines) == 1 && len(lines[0]) <= 2*shownWarning && !strings.ContainsAny(lines[0], "\x1b\u202e"),
+		"CCH-61: got %q", lines)
 	for i := range 2 * remembered {
 		warn(ctx, 299, fmt.Sprint("text ", i))
 	}
-	if len(w.hourly.logged) > remembered {
-		t.Errorf("CCH-61: %d texts are remembered", len(w.hourly.logged))
-	}
+	expect.True(t, len(w.hourly.logged) <= remembered, "CCH-61: %d texts are remembered", len(w.hourly.logged))
 	collecting, collected := CollectWarnings(ctx)
 	for i := range 2 * mostWarnings {
 		expect.Equal(t, warn(collecting, 299, fmt.Sprint("of a request ", i)), 0, "CCH-61: a warning that is collected is logged")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	admissioncontrollerconfig "github.com/espalier-project/espalier/api/config/admissioncontroller/v1alpha1"
@@ -16,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/commandline/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/commandline/resourcemanager"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -53,13 +53,9 @@ func TestEffective(t *testing.T) {
 			}
 			meaning, printed := effective(tc.content)
 			again, _ := effective(printed)
-			if diff := cmp.Diff(meaning, again); diff != "" {
-				t.Errorf("CLI-65: it means something else: %s", diff)
-			}
+			expect.DeepEqual(t, again, meaning, "CLI-65: it means something else")
 			for _, want := range tc.want {
-				if !strings.Contains(printed, want) {
-					t.Errorf("CLI-65: %s is not printed:\n%s", want, printed)
-				}
+				expect.Contains(t, printed, want, "CLI-65: %s is not printed", want)
 			}
 		})
 	}

@@ -124,9 +124,8 @@ func TestSlowBody(t *testing.T) {
 			bodies.patience = 50 * time.Millisecond
 			client, url := endpoint(t, reader{bodies}, http2)
 			_, answer, err := post(client, url, trickle(t, begin))
-			if err != nil || !strings.Contains(answer, `408 the body did not come within 50ms`) {
-				t.Errorf("%s: got %s, %v", name, answer, err)
-			}
+			expect.True(t, err == nil && strings.Contains(answer, `408 the body did not come within 50ms`),
+				"%s: got %s, %v", name, answer, err)
 			eventually(t, "places are kept", func() bool { return bodies.awaited.size() == 0 && bodies.sizes[0].size() == 0 })
 		}
 	})
@@ -214,9 +213,7 @@ func TestCostlyBodies(t *testing.T) {
 			t.Errorf("a small one meanwhile: got %s, %v", answer, err)
 		}
 		bodies.sizes[0].leave(places[0])
-		if answer := <-answered; !strings.Contains(answer, `was read`) {
-			t.Errorf("one that has waited: got %s", answer)
-		}
+		expect.Contains(t, <-answered, `was read`, "one that has waited")
 		bodies.sizes[0].leave(places[1])
 	})
 	t.Run("turns", func(t *testing.T) {
@@ -274,13 +271,9 @@ func TestPace(t *testing.T) {
 // TestNotGivenUpAfterwards: whose reading is over is left alone, also if it was given up before; the server may be done with its connection.
 func TestNotGivenUpAfterwards(t *testing.T) {
 	g := &admitted{response: http.NewResponseController(httptest.NewRecorder())}
-	if !g.giveUp(errGivenUp) {
-		t.Error("one that is read was not given up")
-	}
+	expect.True(t, g.giveUp(errGivenUp), "one that is read was not given up")
 	g.end()
-	if g.giveUp(errGivenUp) {
-		t.Error("one whose reading was over was given up")
-	}
+	expect.False(t, g.giveUp(errGivenUp), "one whose reading was over was given up")
 }
 
 // connection records whether it gets a deadline after the handler has returned, when it belongs to the server again.

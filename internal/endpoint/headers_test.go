@@ -70,9 +70,7 @@ func statusOf(t *testing.T, connection *tls.Conn, value string) int {
 // send begins a connection of HTTP/2.
 func send(t *testing.T, connection *tls.Conn) *http2.Framer {
 	t.Helper()
-	if _, err := connection.Write([]byte(http2.ClientPreface)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(connection.Write([]byte(http2.ClientPreface))))
 	framer := http2.NewFramer(connection, connection)
 	must.Succeed(t, framer.WriteSettings())
 	return framer

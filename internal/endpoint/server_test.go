@@ -164,9 +164,7 @@ func TestPlacesInOrder(t *testing.T) {
 			expect.Equal(t, <-order, want)
 		}
 		time.Sleep(time.Minute)
-		if c.size() != 0 || c.patience() != 0 {
-			t.Error("places are kept")
-		}
+		expect.True(t, c.size() == 0 && c.patience() == 0, "places are kept")
 	})
 }
 
@@ -253,9 +251,7 @@ func TestDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := Deadline(httptest.NewRequest(http.MethodPost, "/"+query, nil), 10*time.Second)
 			defer cancel()
-			if at, _ := ctx.Deadline(); time.Until(at) != want {
-				t.Errorf("T3-1: %q: got %s, want %s", query, time.Until(at), want)
-			}
+			expect.Equal(t, time.Until(expect.First(ctx.Deadline())), want, "T3-1: %q", query)
 		})
 	}
 }

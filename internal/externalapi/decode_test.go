@@ -76,9 +76,7 @@ func TestGardenlet(t *testing.T) {
 	for name, raw := range map[string]*runtime.RawExtension{
 		"none": nil, "empty": {}, "no JSON": {Raw: []byte("{")}, "another kind": {Raw: []byte(`{"apiVersion":"v1","kind":"Secret"}`)}, "no kind": {Raw: []byte(`{}`)},
 	} {
-		if _, err := gardenletv1alpha1.Decode(raw); err == nil {
-			t.Errorf("%s is taken for a configuration", name)
-		}
+		expect.Error(t, expect.ErrorOf(gardenletv1alpha1.Decode(raw)), "%s is taken for a configuration", name)
 	}
 }
 

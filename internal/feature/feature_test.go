@@ -45,13 +45,10 @@ func TestSwitches(t *testing.T) {
 	if !Turn(cfg, "controllers.garbage.enabled", true) || !IsOn(cfg, "controllers.garbage.enabled") || !Turn(cfg, "controllers.garbage.enabled", false) || IsOn(cfg, "controllers.garbage.enabled") {
 		t.Error("a switch does not turn")
 	}
-	if IsOn(cfg, "debugging") || !Turn(cfg, "debugging", true) || !IsOn(cfg, "debugging") {
-		t.Error("a switch that may be absent does not turn")
-	}
+	expect.True(t, !IsOn(cfg, "debugging") && Turn(cfg, "debugging", true) && IsOn(cfg, "debugging"),
+		"a switch that may be absent does not turn")
 	for _, path := range []string{"controllers", "controllers.period", "controllers.none", "", "debugging.enabled"} {
-		if Turn(cfg, path, true) {
-			t.Errorf("%q is no switch", path)
-		}
+		expect.False(t, Turn(cfg, path, true), "%q is no switch", path)
 	}
 	names := ""
 	for _, row := range Enabled(rows(), cfg) {

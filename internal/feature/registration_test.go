@@ -46,9 +46,7 @@ func TestEntry(t *testing.T) {
 		!cmp.Equal(entry.AdmissionReviewVersions, []string{"v1beta1", "v1"}) {
 		t.Errorf("DEP-3/DEP-5: got %+v", entry)
 	}
-	if got := PodEntry("x", nil, nil).ObjectSelector.MatchExpressions; len(got) != 1 {
-		t.Errorf("DEP-4: got %v", got)
-	}
+	expect.Equal(t, len(PodEntry("x", nil, nil).ObjectSelector.MatchExpressions), 1, "DEP-4")
 	if got := Entry("x", nil, nil, OnCreateAndUpdate("g", "v", "r")).Rules[0]; len(got.Operations) != 2 || got.APIGroups[0] != "g" || got.APIVersions[0] != "v" || got.Resources[0] != "r" {
 		t.Errorf("got %+v", got)
 	}

@@ -31,9 +31,8 @@ func TestSetSaysWhatChanged(t *testing.T) {
 	} {
 		expect.Equal(t, g.Set(middle("m"), step.edges), step.want, "%s: changed", step.name)
 	}
-	if !g.Remove(middle("m")) || g.Remove(middle("m")) || g.Remove(middle("x")) {
-		t.Error("CT-SA-26: Remove says whether the owner contributed")
-	}
+	expect.True(t, g.Remove(middle("m")) && !g.Remove(middle("m")) && !g.Remove(middle("x")),
+		"CT-SA-26: Remove says whether the owner contributed")
 }
 
 // TestCyclesOfOneKind: vertices that lead to each other do not hold each other's way to a sink that both have lost.
@@ -46,9 +45,7 @@ func TestCyclesOfOneKind(t *testing.T) {
 	}
 	g.Set(middle("a"), []Edge{{From: middle("a"), To: middle("b")}})
 	for _, name := range []string{"a", "b"} {
-		if g.Check(middle(name), sink("s")).Reached {
-			t.Errorf("BH-GR-4: %s leads to the sink, and no edge does", name)
-		}
+		expect.False(t, g.Check(middle(name), sink("s")).Reached, "BH-GR-4: %s leads to the sink, and no edge does", name)
 	}
 	checkSupports(t, g)
 }
@@ -88,9 +85,7 @@ func TestLongWays(t *testing.T) {
 		edges = append(edges, Edge{From: low("l"), To: to}, Edge{From: to, To: sink("a")})
 	}
 	g.Set(low("l"), edges)
-	if path := g.Explain(low("l"), sink("a")).Path; len(path) != 3 {
-		t.Errorf("DBG-4: the path is %v", path)
-	}
+	expect.Equal(t, len(g.Explain(low("l"), sink("a")).Path), 3, "DBG-4: the path")
 	if e := g.Explain(low("l"), sink("b")); e.Path != nil || !e.Known || len(e.Elsewhere) > 5 {
 		t.Errorf("DBG-4: a refusal is explained by %+v", e)
 	}

@@ -63,9 +63,7 @@ func TestExplain(t *testing.T) {
 	if got := g.Explain(low("l"), sink("b")); !cmp.Equal(got, want) {
 		t.Errorf("a refusal: %s", cmp.Diff(want, got))
 	}
-	if got := g.Explain(low("x"), sink("a")); !cmp.Equal(got, Explanation{}) {
-		t.Errorf("an unknown start: got %+v", got)
-	}
+	expect.DeepEqual(t, g.Explain(low("x"), sink("a")), Explanation{}, "an unknown start")
 }
 
 // TestExplainIsBounded: an explanation of a refusal names five ends of each sort at most, and edges that count for their own start only are
@@ -79,9 +77,8 @@ func TestExplainIsBounded(t *testing.T) {
 	g.Set(low("l"), append(edges, Edge{From: low("l"), To: middle("m")}))
 	g.Set(middle("m"), []Edge{{From: middle("m"), To: high("direct"), Class: Direct}})
 	e := g.Explain(low("l"), sink("other"))
-	if len(e.Elsewhere) != 5 || len(e.Ends) != 5 {
-		t.Errorf("DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.Elsewhere), len(e.Ends))
-	}
+	expect.True(t, len(e.Elsewhere) == 5 && len(e.Ends) == 5,
+		"DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.Elsewhere), len(e.Ends))
 	g.Set(low("l"), []Edge{{From: low("l"), To: middle("m")}})
 	if got, want := g.Explain(low("l"), sink("other")).Ends, [][]Vertex{{low("l"), middle("m")}}; !cmp.Equal(got, want) {
 		t.Errorf("DBG-4: got the ends %v, want %v", got, want)
@@ -167,9 +164,7 @@ func TestPagesHoldNoLock(t *testing.T) {
 		}
 		return v.Kind != 2
 	}, Bounds{Vertices: 10, Edges: 100})
-	if len(shown) != 10 || found < 5*atOnce {
-		t.Errorf("%d of %d are shown", len(shown), found)
-	}
+	expect.True(t, len(shown) == 10 && found >= 5*atOnce, "%d of %d are shown", len(shown), found)
 	for _, bounds := range []Bounds{{}, {Edges: 100}} {
 		shown, _ = g.Neighbourhoods(func(v Vertex) bool { return v == sink("a") }, bounds)
 		n := shown[0]

@@ -32,11 +32,7 @@ func TestWalks(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(names(got)), name, "got %v", names(got))
 	}
 	expect.DeepEqual(t, g.Leading(sink, 100), []Vertex{sink, b, a})
-	if got := g.Leading(sink, 2); len(got) != 2 {
-		t.Errorf("got %v", got)
-	}
+	expect.Equal(t, len(g.Leading(sink, 2)), 2)
 	expect.DeepEqual(t, g.Leading(unknown, 2), []Vertex{unknown})
-	if got := g.Find(func(v Vertex) bool { return v.Kind == 1 }, 1); len(got) != 1 {
-		t.Errorf("got %v", got)
-	}
+	expect.Equal(t, len(g.Find(func(v Vertex) bool { return v.Kind == 1 }, 1)), 1)
 }

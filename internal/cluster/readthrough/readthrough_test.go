@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/ratelimit"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // cluster answers with an error, or a ConfigMap that says which one it was.
@@ -49,9 +50,8 @@ func TestGet(t *testing.T) {
 	} {
 		cached, live, object := &cluster{name: "cached", err: c.cached}, &cluster{name: "live", err: c.live}, &corev1.ConfigMap{}
 		err := New(cached, live, ratelimit.NewQueue(1, 1)).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)
-		if err != c.want || object.Data["from"] != c.from || live.asked != c.asked {
-			t.Errorf("%s: got %v from %q, asked %d times", name, err, object.Data["from"], live.asked)
-		}
+		expect.True(t, err == c.want && object.Data["from"] == c.from && live.asked == c.asked,
+			"%s: got %v from %q, asked %d times", name, err, object.Data["from"], live.asked)
 	}
 }
 
@@ -65,9 +65,8 @@ func TestQueue(t *testing.T) {
 		var asking sync.WaitGroup
 		ask := func(namespace string) {
 			asking.Go(func() {
-				if err := reader.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "x"}, &corev1.ConfigMap{}); err != nil {
-					t.Errorf("%s: %v", namespace, err)
-				}
+				expect.Succeed(t, reader.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "x"}, &corev1.ConfigMap{}),
+					"%s", namespace)
 			})
 		}
 		for range 100 {

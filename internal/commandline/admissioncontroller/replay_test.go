@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/auditgen"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
@@ -24,9 +25,8 @@ func TestReplayPage(t *testing.T) {
 		if code := process.Execute(Command(), arguments, &out, &out); code != 1 {
 			t.Errorf("RPL-2: exit code %d: %s", code, out.String())
 		}
-		if shown := "$ admission-controller " + strings.Join(arguments, " ") + "\n" + out.String(); !strings.Contains(string(page), shown) {
-			t.Errorf("RPL-2: docs/operations/replay.md does not show\n%s", shown)
-		}
+		expect.Contains(t, string(page), "$ admission-controller "+strings.Join(arguments, " ")+"\n"+out.String(),
+			"RPL-2: docs/operations/replay.md does not show")
 	}
 }
 
@@ -113,9 +113,8 @@ func TestReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			code := process.Execute(Command(), append([]string{"replay"}, c.arguments...), &out, &out)
-			if code != c.code || !strings.Contains(out.String(), c.want) {
-				t.Errorf("exit code %d, want %d: %s", code, c.code, out.String())
-			}
+			expect.True(t, code == c.code && strings.Contains(out.String(), c.want),
+				"exit code %d, want %d: %s", code, c.code, out.String())
 		})
 	}
 }

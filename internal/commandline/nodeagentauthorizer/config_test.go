@@ -9,6 +9,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -64,9 +65,7 @@ func TestConfiguration(t *testing.T) {
 			cfg, warnings, err := parse(t, c.text, c.strict)
 			switch {
 			case c.failed != "":
-				if err == nil || !strings.Contains(err.Error(), c.failed) {
-					t.Errorf("got %v, want %s", err, c.failed)
-				}
+				expect.ErrorContains(t, err, c.failed)
 			case err != nil:
 				t.Error(err)
 			case c.check != nil && !c.check(cfg):

@@ -79,9 +79,7 @@ func TestConfigurationErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, tc.content)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %q", err, tc.want)
-			}
+			expect.ErrorContains(t, err, tc.want)
 		})
 	}
 }
@@ -107,9 +105,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	if cfg.Controllers.TokenInvalidator.Enabled || cfg.Webhooks.TokenInvalidator.Enabled || cfg.Webhooks.EndpointSliceHints.Enabled || cfg.Webhooks.PodZoneAffinity.Enabled {
 		t.Error("R7/SW-10: a feature of older releases is on by default")
 	}
-	if cfg.Controllers.GarbageCollector.Enabled {
-		t.Error("BH-GC-1: the garbage collector is on by default")
-	}
+	expect.False(t, cfg.Controllers.GarbageCollector.Enabled, "BH-GC-1: the garbage collector is on by default")
 	if c := cfg.Controllers; *c.ManagedResource.ConcurrentSyncs != 5 || *c.Health.ConcurrentSyncs != 5 {
 		t.Errorf("MRC-3a/MRC-4a: workers %d and %d", *c.ManagedResource.ConcurrentSyncs, *c.Health.ConcurrentSyncs)
 	}
@@ -154,9 +150,8 @@ func TestProfiles(t *testing.T) {
 		})
 	}
 	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false", "--profile=gardener")
-	if err != nil || cfg.Controllers.NetworkPolicy.Enabled {
-		t.Errorf("OLD-20/a profile below old flags: %v, %+v", err, cfg)
-	}
+	expect.True(t, err == nil && !cfg.Controllers.NetworkPolicy.Enabled,
+		"OLD-20/a profile below old flags: %v, %+v", err, cfg)
 	if cfg, _, err = load(t, noElection, "--profile=gardener"); err != nil || cfg.Controllers.NetworkPolicy.Enabled || cfg.Controllers.CSRApprover.Enabled {
 		t.Errorf("a profile switches nothing on: %v, %+v", err, cfg)
 	}
@@ -184,30 +179,20 @@ conrollers: {managedResources: {syncPeriod: 1m}}
 	expect.DeepEqual(t, cfg.SourceClientConnection.Namespaces, []string{"a"}, "BH-GEN-4/OLD-30")
 	expect.DeepEqual(t, cfg.TargetClientConnection.Namespaces, []string{"c", "b"}, "BH-GEN-5/D24")
 	expect.Equal(t, len(cfg.SourceClientConnection.Namespaces), 1, "CT-14: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
-	if !*cfg.TargetClientConnection.DisableCachedClient {
-		t.Error("OLD-31")
-	}
+	expect.True(t, *cfg.TargetClientConnection.DisableCachedClient, "OLD-31")
 	c := cfg.Controllers
-	if c.ManagedResource.SyncPeriod.Duration != 5*time.Minute || !*c.ManagedResource.AlwaysUpdate {
-		t.Error("CT-4/CFG-10/BH-MR-35: the plural key is lost")
-	}
-	if !c.CSRApprover.Enabled || c.CSRApprover.MachineNamespace != nil {
-		t.Error("OLD-32/OLD-33: the older name, and an empty machine namespace")
-	}
-	if !c.NodeCriticalComponents.Enabled || c.NodeCriticalComponents.Backoff.Duration != 3*time.Second {
-		t.Error("OLD-34")
-	}
-	if !c.TokenInvalidator.Enabled || !cfg.Webhooks.TokenInvalidator.Enabled {
-		t.Error("CT-13/OLD-38")
-	}
+	expect.True(t, c.ManagedResource.SyncPeriod.Duration == 5*time.Minute && *c.ManagedResource.AlwaysUpdate,
+		"CT-4/CFG-10/BH-MR-35: the plural key is lost")
+	expect.True(t, c.CSRApprover.Enabled && c.CSRApprover.MachineNamespace == nil,
+		"OLD-32/OLD-33: the older name, and an empty machine namespace")
+	expect.True(t, c.NodeCriticalComponents.Enabled && c.NodeCriticalComponents.Backoff.Duration == 3*time.Second, "OLD-34")
+	expect.True(t, c.TokenInvalidator.Enabled && cfg.Webhooks.TokenInvalidator.Enabled, "CT-13/OLD-38")
 	joined := strings.Join(warnings, "\n")
 	for want, rule := range map[string]string{
 		"unknown key foo is ignored": "CT-15/OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "CT-15/OLD-34", "unknown key conrollers is ignored": "OLD-43",
 		"controllers.rootCAPublisher has no effect": "OLD-36", "controllers.garbageCollector.considerManagedResources has no effect": "OLD-41",
 	} {
-		if !strings.Contains(joined, want) {
-			t.Errorf("%s: no warning %q in %s", rule, want, joined)
-		}
+		expect.Contains(t, joined, want, "%s: no warning", rule)
 	}
 	if _, _, err := load(t, noElection+"controllers: {health: {foo: bar}}", "--strict-config"); err == nil || !strings.Contains(err.Error(), "controllers.health.foo: Forbidden: unknown key") {
 		t.Errorf("OPB-1 strict: got %v", err)
@@ -257,9 +242,7 @@ func TestOldFlags(t *testing.T) {
 	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
 		t.Errorf("CT-17/BH-GEN-6: got %+v", c)
 	}
-	if !c.GarbageCollector.Enabled {
-		t.Error("BH-GC-11: a sync period switches the garbage collector on")
-	}
+	expect.True(t, c.GarbageCollector.Enabled, "BH-GC-11: a sync period switches the garbage collector on")
 	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
 		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)
 	}
@@ -276,9 +259,8 @@ func TestExtraTargetNamespaces(t *testing.T) {
 	must.Succeed(t, err)
 	expect.DeepEqual(t, cfg.TargetClientConnection.Namespaces, []string{"a", "b"}, "CLI-3")
 	cfg, warnings, err := load(t, noElection, "--extra-target-namespace=b")
-	if err != nil || len(cfg.TargetClientConnection.Namespaces) != 0 || len(warnings) != 1 {
-		t.Errorf("OPB-3: got %v, %v, %v", cfg.TargetClientConnection.Namespaces, warnings, err)
-	}
+	expect.True(t, err == nil && len(cfg.TargetClientConnection.Namespaces) == 0 && len(warnings) == 1,
+		"OPB-3: got %v, %v, %v", cfg.TargetClientConnection.Namespaces, warnings, err)
 }
 
 // TestSwitches: features that only older releases have, and the webhook that old flags always have on (OLD-20, OLD-74), are there.
@@ -289,9 +271,7 @@ func TestSwitches(t *testing.T) {
 		}
 	}
 	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false")
-	if err != nil || !cfg.Webhooks.ProjectedTokenMount.Enabled {
-		t.Errorf("OLD-20: got %v", err)
-	}
+	expect.True(t, err == nil && cfg.Webhooks.ProjectedTokenMount.Enabled, "OLD-20: got %v", err)
 }
 
 // TestNodeAgents: every key of the standalone authorizer is here, too (C9, C17).

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -178,9 +179,7 @@ func TestLeavesWhatIsDecided(t *testing.T) {
 	f := newFixture(t, node("a"), decided)
 	f.approve = func() error { t.Error("a decided request was written"); return nil }
 	for _, name := range []string{"csr-a", "gone"} {
-		if err := f.run(name); err != nil {
-			t.Errorf("CSR-2/COM-7: %v", err)
-		}
+		expect.Succeed(t, f.run(name), "CSR-2/COM-7")
 	}
 }
 
@@ -192,9 +191,7 @@ func TestRetriesWhatCannotBeRead(t *testing.T) {
 	if err := f.run("csr-a"); err == nil || !strings.Contains(err.Error(), `failed when checking for approval conditions: error getting node object with name "a": `) {
 		t.Errorf("got %v", err)
 	}
-	if c := f.conditions("csr-a"); len(c) > 0 {
-		t.Errorf("got %+v", c)
-	}
+	expect.Empty(t, f.conditions("csr-a"))
 	f.node = nil
 	if err := f.run("csr-a"); err != nil || len(f.conditions("csr-a")) != 1 {
 		t.Errorf("got %v, %+v", err, f.conditions("csr-a"))
@@ -227,9 +224,7 @@ func TestConflict(t *testing.T) {
 	if err := f.run("csr-a"); !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if err := f.run("csr-a"); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, f.run("csr-a"))
 	if c := f.conditions("csr-a"); len(c) != 1 || c[0].Reason != "Operator" {
 		t.Errorf("got %+v", c)
 	}
@@ -251,9 +246,7 @@ func TestUnknownKindIsNoMissingMachine(t *testing.T) {
 	if _, found, err := view.Machine(t.Context(), "m"); found || err == nil {
 		t.Errorf("got found %v, error %v", found, err)
 	}
-	if _, err := view.MachinesOf(t.Context(), "n"); err == nil {
-		t.Error("no error")
-	}
+	expect.Error(t, expect.ErrorOf(view.MachinesOf(t.Context(), "n")), "no error")
 	if count, err := view.MachinesOf(t.Context(), strings.Repeat("x", 64)); count != 0 || err != nil {
 		t.Errorf("CSR-15: no label can have this value: got %d, %v", count, err)
 	}

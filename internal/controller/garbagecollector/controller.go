@@ -117,11 +117,11 @@ func (r *Reconciler) later() time.Duration {
 
 // collectable selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
 // otherwise (GC-15).
-var collectable = labels.SelectorFromSet(nil).Add(*must(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
+var collectable = labels.SelectorFromSet(nil).Add(*mustValue(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
 	[]string{"1", "t", "T", "true", "TRUE", "True"})))
 
-// must returns a value that is made of constants; an error would be a fault of the program.
-func must[T any](value T, err error) T {
+// mustValue returns a value that is made of constants; an error would be a fault of the program.
+func mustValue[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}

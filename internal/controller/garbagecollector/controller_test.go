@@ -35,6 +35,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -68,9 +69,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		adds = append(adds, resourcesv1alpha1.AddToScheme)
 	}
 	for _, add := range adds {
-		if err := add(types); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, add(types))
 	}
 	for _, kind := range foreign {
 		types.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
@@ -284,9 +283,8 @@ func TestHolders(t *testing.T) {
 	f := newFixture(t, pod, garbage(references.ConfigMap, "default", "test-1234", time.Hour), garbage(references.ConfigMap, "default", "test-5678", time.Hour))
 	f.collect()
 	f.leaves("BH-GC-9: the document's example", "default/test-5678")
-	if both := slices.DeleteFunc(slices.Clone(holders), func(k holderKind) bool { return k.specsOnly }); len(all) != len(both) {
-		t.Errorf("there are %d kinds of holders", len(holders))
-	}
+	expect.Equal(t, len(slices.DeleteFunc(slices.Clone(holders), func(k holderKind) bool { return k.specsOnly })), len(all),
+		"there are %d kinds of holders", len(holders))
 }
 
 // T3-8: what Pods need, and what is annotated in templates, counts unless it is switched off (GC-7, GC-11, BH-GC-5).
@@ -447,9 +445,7 @@ func TestPropertyCollector(t *testing.T) {
 				return nil
 			}
 		}
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})))
 		f.onList = nil
 		// An object that is created during the first look may be listed too late to begin the second one, if there is nothing left to check.
 		left := f.left()
@@ -476,9 +472,7 @@ func TestServiceAccountsHold(t *testing.T) {
 		f.Config.ScanPodSpecs = ptr.To(scan)
 		f.collect()
 		secrets, configs := &corev1.SecretList{}, &corev1.ConfigMapList{}
-		if err := errors.Join(f.target.List(t.Context(), secrets), f.target.List(t.Context(), configs)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(f.target.List(t.Context(), secrets), f.target.List(t.Context(), configs)))
 		var left []string
 		for i := range secrets.Items {
 			left = append(left, secrets.Items[i].Namespace+"/"+secrets.Items[i].Name)

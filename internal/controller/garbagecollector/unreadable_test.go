@@ -20,6 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var managedResources = resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")
@@ -69,9 +70,7 @@ func TestUnreadableHolder(t *testing.T) {
 				output.WriteString(args)
 			}, funcr.Options{}))
 			f.mark()
-			if _, err := f.Reconcile(ctx, reconcile.Request{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(f.Reconcile(ctx, reconcile.Request{})))
 			f.leaves("the namespace of what cannot be read", "tenant/kept", "tenant/unknown")
 			if want := fmt.Sprintf("%s tenant/p (%s)", tc.kind.Kind, tc.field); !strings.Contains(output.String(), want) || strings.Contains(output.String(), "s3cr3t") {
 				t.Errorf("logged %s, want %s", output.String(), want)
@@ -118,17 +117,11 @@ func TestPropertyForeignHolders(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]schema.GroupVersionKind{references.PrometheusKind.WithVersion("v1"), managedResources}).Draw(rt, "kind")
 		holder := holderWith(kind, "tenant", "p", value(5).Draw(rt, "spec"))
-		if _, err := json.Marshal(holder); err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, expect.ErrorOf(json.Marshal(holder)))
 		f := newFixture(t, holder, garbage(references.ConfigMap, "tenant", "kept", time.Hour), garbage(references.Secret, "elsewhere", "kept", time.Hour))
 		f.mark()
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
-			rt.Fatal(err)
-		}
-		if got := fmt.Sprint(f.left()); got != "[tenant/kept]" {
-			rt.Fatalf("left are %s", got)
-		}
+		must.Succeed(rt, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})))
+		expect.Equal(rt, fmt.Sprint(f.left()), "[tenant/kept]", "left")
 	})
 }
 
@@ -163,14 +156,10 @@ func TestRefusedDeletion(t *testing.T) {
 	if got := lists(100 * time.Hour); got["Pod"] > 2*8 { // After 1, 2, 4, 8, 16, 24, 24 and 24 hours.
 		t.Errorf("the next 100 hours have cost %v", got)
 	}
-	if err := f.target.Create(t.Context(), garbage(references.Secret, "tenant", "other", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.target.Create(t.Context(), garbage(references.Secret, "tenant", "other", time.Hour)))
 	f.onDelete = nil
 	for range 2 {
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil {
-			t.Error("nobody tells of what is left")
-		}
+		expect.Error(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})), "nobody tells of what is left")
 		f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	}
 	f.leaves("GC-10, another one", "tenant/refused")

@@ -2,7 +2,6 @@ package istioclusterconfiguration
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -20,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/istioclusterconfiguration/envoyfilter"
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -71,15 +71,11 @@ func existing(server client.Client) (*unstructured.Unstructured, error) {
 func TestReconcile(t *testing.T) {
 	ctx := context.Background()
 	r, server := fixture(t)
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
 	object, err := existing(server)
 	must.Succeed(t, err)
 	version := object.GetResourceVersion()
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
 	if object, err = existing(server); err != nil || object.GetResourceVersion() != version {
 		t.Errorf("ICC-10: before its event came it is written again: %v", err)
 	}
@@ -87,25 +83,18 @@ func TestReconcile(t *testing.T) {
 	object.SetAnnotations(map[string]string{"foreign": "stays"})
 	object.Object["spec"] = map[string]any{}
 	must.Succeed(t, server.Update(ctx, object))
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
 	if object, err = existing(server); err != nil {
 		t.Fatal(err)
 	}
 	patches, _, _ := unstructured.NestedSlice(object.Object, "spec", "configPatches")
-	if len(object.GetLabels()) != 1 || object.GetAnnotations()["foreign"] != "stays" || len(patches) != 1 {
-		t.Errorf("ICC-10: got %v", object)
-	}
+	expect.True(t, len(object.GetLabels()) == 1 && object.GetAnnotations()["foreign"] == "stays" && len(patches) == 1,
+		"ICC-10: got %v", object)
 	owner := object.GetOwnerReferences()
 	r.index.SetFilter(&istio.EnvoyFilter{Object: partialmeta.Object{Namespace: "in", Name: object.GetName(), UID: "2", ResourceVersion: object.GetResourceVersion(), Labels: object.GetLabels(), OwnerReferences: owner}})
 	r.index.Remove(envoyfilter.Rules, "a", "r")
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := existing(server); err == nil {
-		t.Error("ICC-10: without patches it is still there")
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
+	expect.Error(t, expect.ErrorOf(existing(server)), "ICC-10: without patches it is still there")
 }
 
 // ICC-10: an EnvoyFilter of that name that somebody else made stays as it is.
@@ -113,9 +102,7 @@ func TestForeign(t *testing.T) {
 	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
 	foreign.Object["spec"] = map[string]any{"mine": "own"}
 	r, server := fixture(t, foreign)
-	if _, err := r.Reconcile(context.Background(), request); err == nil || !strings.Contains(err.Error(), "is not changed") {
-		t.Errorf("got %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(r.Reconcile(context.Background(), request)), "is not changed")
 	if object, err := existing(server); err != nil || object.Object["spec"].(map[string]any)["mine"] != "own" {
 		t.Errorf("got %v, %v", object, err)
 	}
@@ -134,19 +121,14 @@ func TestConflict(t *testing.T) {
 		theirs.SetAnnotations(map[string]string{"foreign": "stays"})
 		must.Succeed(t, c.Update(ctx, theirs))
 	})
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
 	r.index.SetService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", Annotations: map[string]string{envoyfilter.AnnotationExportTo: "*"}}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}, {Port: 443}}}})
-	if _, err := r.Reconcile(ctx, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(r.Reconcile(ctx, request)))
 	object, err := existing(server)
 	must.Succeed(t, err)
 	patches, _, _ := unstructured.NestedSlice(object.Object, "spec", "configPatches")
-	if len(patches) != 2 || object.GetAnnotations()["foreign"] != "stays" || times != 2 {
-		t.Errorf("after %d updates: %v", times, object)
-	}
+	expect.True(t, len(patches) == 2 && object.GetAnnotations()["foreign"] == "stays" && times == 2,
+		"after %d updates: %v", times, object)
 }
 
 // ICC-10: what stands in the way in the namespace of one gateway keeps nothing from those of others.
@@ -154,11 +136,7 @@ func TestOneFailureStopsNoOther(t *testing.T) {
 	foreign := envoyfilter.Empty("in", "a-cluster-configuration")
 	r, server := fixture(t, foreign)
 	r.index.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "in2", Labels: map[string]string{"gardener.cloud/role": "istio-ingress"}}})
-	if _, err := r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "is not changed") {
-		t.Errorf("got %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(r.Reconcile(t.Context(), request)), "is not changed")
 	other := envoyfilter.Empty("in2", "a-cluster-configuration")
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, server.Get(t.Context(), client.ObjectKeyFromObject(other), other))
 }

@@ -1,6 +1,10 @@
 package kit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
+)
 
 // COM-3: the configured namespaces are followed, or all.
 func TestWatched(t *testing.T) {
@@ -8,8 +12,6 @@ func TestWatched(t *testing.T) {
 		configured []string
 		want       int
 	}{"COM-3/none": {nil, 1}, "COM-3/some": {[]string{"a", "b"}, 2}, "COM-3/all beside some": {[]string{"a", ""}, 1}} {
-		if got := Watched(tc.configured); len(got) != tc.want {
-			t.Errorf("%s: got %q", name, got)
-		}
+		expect.Equal(t, len(Watched(tc.configured)), tc.want, "%s", name)
 	}
 }

@@ -94,9 +94,7 @@ func TestNotesAreBounded(t *testing.T) {
 	if kept := len(n.last); kept > 2*keptNotes+int(keptFor/time.Minute) {
 		t.Errorf("%d notes are kept", kept)
 	}
-	if len(r.events) != 100_001 {
-		t.Errorf("%d events: what lasts was repeated", len(r.events))
-	}
+	expect.Equal(t, len(r.events), 100_001, "events: what lasts was repeated")
 }
 
 // COM-8: an object's name may be as long as that of an Event, which has a number behind it.

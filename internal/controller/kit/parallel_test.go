@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestParallel: all is attempted, never more at once than wanted, and errors come in the order of the work.
@@ -29,9 +31,8 @@ func TestParallel(t *testing.T) {
 			}
 			return nil
 		})
-		if most != 3 || done != 10 || fmt.Sprint(errs) != "[0 4 8]" {
-			t.Errorf("%d at once, %d done, %v", most, done, errs)
-		}
+		expect.True(t, most == 3 && done == 10 && fmt.Sprint(errs) == "[0 4 8]",
+			"%d at once, %d done, %v", most, done, errs)
 	})
 }
 
@@ -45,9 +46,7 @@ func TestParallelEnds(t *testing.T) {
 		}
 		return nil
 	})
-	if begun != 2 || len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
-		t.Errorf("%d begun, %v", begun, errs)
-	}
+	expect.True(t, begun == 2 && len(errs) == 1 && errors.Is(errs[0], context.Canceled), "%d begun, %v", begun, errs)
 }
 
 // COM-5: a panic in a piece of work is an error of that one, which passes on only what the runtime says, and ends neither the process nor the others.

@@ -6,6 +6,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var _ source.Source = &Queue{}
@@ -17,7 +19,6 @@ func TestQueue(t *testing.T) {
 	if err := q.Start(t.Context(), to); err != nil || to.Len() != 0 {
 		t.Errorf("%d requests before the begin, %v", to.Len(), err)
 	}
-	if q.AddAfter(reconcile.Request{}, 0); to.Len() != 1 {
-		t.Errorf("%d requests", to.Len())
-	}
+	q.AddAfter(reconcile.Request{}, 0)
+	expect.Equal(t, to.Len(), 1, "requests")
 }

@@ -220,12 +220,10 @@ func TestUnknownPolicies(t *testing.T) {
 	f.reconcile("already exists for Service y/x and is not changed") // Not told of yet.
 	f.Index().SetPolicy(f.policy(ingress))
 	f.reconcile("it already exists for Service y/x and is not changed")
-	if _, err := f.Reconcile(f.ctx, request); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("NP-12: it is tried again and again: %v", err)
-	}
-	if f.policy(ingress).Labels[desired.LabelServiceName] != "x" || len(f.policy(egress).Labels) != 2 {
-		t.Error("NP-12: the other one's is taken, or keeps the own one back")
-	}
+	expect.ErrorIs(t, expect.ErrorOf(f.Reconcile(f.ctx, request)), reconcile.TerminalError(nil),
+		"NP-12: it is tried again and aga")
+	expect.True(t, f.policy(ingress).Labels[desired.LabelServiceName] == "x" && len(f.policy(egress).Labels) == 2,
+		"NP-12: the other one's is taken, or keeps the own one back")
 }
 
 // NP-3: before the policies of a Service that is not known are deleted, the API server says that it is gone.
@@ -289,9 +287,7 @@ func TestErrors(t *testing.T) {
 		return nil
 	}
 	f.reconcile("and 5 more")
-	if len(f.calls) != 20 {
-		t.Errorf("NP-8: got %d requests", len(f.calls))
-	}
+	expect.Equal(t, len(f.calls), 20, "NP-8: got %d requests", len(f.calls))
 	f.fail, f.calls = nil, nil
 	f.deliver()
 	f.reconcile("")
@@ -311,9 +307,7 @@ func TestOutdatedWrite(t *testing.T) {
 	f.reconcile("")
 	var list networkingv1.NetworkPolicyList
 	must.Succeed(t, f.server.List(f.ctx, &list))
-	if len(list.Items) != 2 || list.Items[0].Name != "egress-to-s-tcp-81" {
-		t.Errorf("got %v", list.Items)
-	}
+	expect.True(t, len(list.Items) == 2 && list.Items[0].Name == "egress-to-s-tcp-81", "got %v", list.Items)
 }
 
 // NP-10: before the events about its writes arrive, a second run changes nothing.
@@ -330,9 +324,8 @@ func TestRunBeforeEvents(t *testing.T) {
 	f.reconcile("")
 	f.reconcile("")
 	var list networkingv1.NetworkPolicyList
-	if must.Succeed(t, f.server.List(f.ctx, &list)); len(list.Items) > 0 {
-		t.Errorf("NP-3: got %v", list.Items)
-	}
+	must.Succeed(t, f.server.List(f.ctx, &list))
+	expect.Empty(t, list.Items, "NP-3")
 }
 
 // TestEvents: what the author of a Service can mend is told once.
@@ -367,9 +360,7 @@ func TestEvents(t *testing.T) {
 	const label = "networking.resources.gardener.cloud/to-"
 	want := "Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - consider shortening the namespace name or the service name (map[" +
 		label + name + "-tcp-5678:allowed] was mutated to map[" + label + "this-is-a-very-long-svc-name-which-will-exceed-max-len-7c268:allowed])"
-	if len(notes) != 1 || notes[0].Message != want {
-		t.Errorf("NP-23/OBS-34: got %+v", notes)
-	}
+	expect.True(t, len(notes) == 1 && notes[0].Message == want, "NP-23/OBS-34: got %+v", notes)
 }
 
 // NP-1: before all is known nothing is written or deleted, and nothing is where nobody looks.
@@ -387,9 +378,7 @@ func TestIncomplete(t *testing.T) {
 	}
 	bad := f.Options
 	bad.Config.NamespaceSelectors = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "X"}}}}
-	if _, err := New(bad); err == nil || !strings.Contains(err.Error(), "failed parsing namespace selector") {
-		t.Errorf("NP-2: got %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(New(bad)), "failed parsing namespace selector", "NP-2")
 }
 
 // T3-12: descriptions are in the format of the configuration.
@@ -407,8 +396,6 @@ func TestDescriptionFormat(t *testing.T) {
 		r.Index().SetNamespace(namespace("a"))
 		r.Index().SetService(service("a", "s", 80))
 		egress := r.Index().Wanted(request.Service)[0]
-		if !strings.Contains(egress.Description, want) {
-			t.Errorf("T3-12/%s: %s is described as %q", format, egress, egress.Description)
-		}
+		expect.Contains(t, egress.Description, want, "T3-12/%s: %s is described", format, egress)
 	}
 }

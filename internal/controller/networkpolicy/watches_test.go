@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 	foreign "github.com/espalier-project/espalier/internal/externalapi/istio"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -29,17 +30,14 @@ func TestNothingIsAskedBeforeAllIsKnown(t *testing.T) {
 	w.add(index.Complete(desired.Services))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if queue.Len() > 0 || w.WaitForSync(ctx) == nil {
-		t.Errorf("NP-34: %d requests are queued, or nobody waits", queue.Len())
-	}
+	expect.True(t, queue.Len() == 0 && w.WaitForSync(ctx) != nil,
+		"NP-34: %d requests are queued, or nobody waits", queue.Len())
 	w.add(index.Complete(desired.Policies))
 	if err := w.WaitForSync(context.Background()); err != nil || queue.Len() != 1 {
 		t.Errorf("got %v and %d requests", err, queue.Len())
 	}
 	w.add(index.SetService(service("a", "t", 80)))
-	if queue.Len() != 2 {
-		t.Errorf("got %d requests", queue.Len())
-	}
+	expect.Equal(t, queue.Len(), 2, "got %d requests", queue.Len())
 }
 
 // NP-44, NP-50: where a VirtualService leads to, by any protocol; what an ended watch tells late does not count.
@@ -68,11 +66,7 @@ func TestIstioWatches(t *testing.T) {
 	now := current(definitionOf(virtualServices))
 	index := f.Index()
 	w.istio.notify(definitionOf(virtualServices), before, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
-	if queue.Len() > 0 {
-		t.Error("NP-44: a watch that was ended is believed")
-	}
+	expect.Equal(t, queue.Len(), 0, "NP-44: a watch that was ended is believed")
 	w.istio.notify(definitionOf(virtualServices), now, func() []desired.Request { return index.SetVirtualService(virtualServiceOf(o)) })
-	if queue.Len() != 1 {
-		t.Errorf("NP-44: got %d requests", queue.Len())
-	}
+	expect.Equal(t, queue.Len(), 1, "NP-44: got %d requests", queue.Len())
 }

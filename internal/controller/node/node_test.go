@@ -100,9 +100,8 @@ func TestUnscheduled(t *testing.T) {
 		}
 	}
 	other := set(func(s *appsv1.DaemonSet) { s.Name, s.UID = "a", "a" })
-	if got := Unscheduled(node(), []appsv1.DaemonSet{set(), other}, nil); !slices.Equal(got, []string{"kube-system/a", "kube-system/ds"}) {
-		t.Errorf("6.4/sorted: got %v", got)
-	}
+	expect.DeepEqual(t, Unscheduled(node(), []appsv1.DaemonSet{set(), other}, nil), []string{"kube-system/a", "kube-system/ds"},
+		"6.4/sorted")
 }
 
 func affinity(key, value string) func(*appsv1.DaemonSet) {
@@ -133,9 +132,7 @@ func TestUnready(t *testing.T) {
 		for i := range tc.pods {
 			StripPod(&tc.pods[i])
 		}
-		if got := Unready(tc.pods); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.DeepEqual(t, Unready(tc.pods), tc.want, "%s", name)
 	}
 }
 
@@ -150,9 +147,7 @@ func TestDrivers(t *testing.T) {
 		StripPod(&pods[i])
 	}
 	required := RequiredDrivers(pods)
-	if !slices.Equal(required, []string{"foo", "z"}) {
-		t.Errorf("NCC-7: got %v", required)
-	}
+	expect.DeepEqual(t, required, []string{"foo", "z"}, "NCC-7")
 	has := func(drivers ...string) *storagev1.CSINode {
 		n := &storagev1.CSINode{}
 		for _, d := range drivers {
@@ -166,9 +161,7 @@ func TestDrivers(t *testing.T) {
 	}{
 		"NCC-7/no CSINode": {nil, []string{"foo", "z"}}, "NCC-7/one of them": {has("z", "x"), []string{"foo"}}, "NCC-7/all": {has("foo", "z"), nil},
 	} {
-		if got := MissingDrivers(required, tc.node); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: got %v", name, got)
-		}
+		expect.DeepEqual(t, MissingDrivers(required, tc.node), tc.want, "%s", name)
 	}
 }
 
@@ -228,9 +221,7 @@ func TestPropertyDelays(t *testing.T) {
 		step, last := (maxDelay-minDelay)/time.Duration(max(1, len(names))), minDelay-1
 		for i, name := range names {
 			d, err := time.ParseDuration(got[name])
-			if err != nil || d < minDelay-1 || d > maxDelay {
-				rt.Fatalf("%s waits %s, %v", name, got[name], err)
-			}
+			expect.True(rt, err == nil && d >= minDelay-1 && d <= maxDelay, "%s waits %s, %v", name, got[name], err)
 			if gap := d - last; i > 0 && (gap < step-2 || gap > step+2) {
 				rt.Fatalf("%s waits %s more than the one before, want %s", name, gap, step)
 			}
@@ -246,9 +237,7 @@ func TestSerial(t *testing.T) {
 	all := []metav1.PartialObjectMetadata{secret("kube-system", "a", RoleConfiguration, "true"), secret("kube-system", "b", RoleConfiguration, "false"), secret("kube-system", "c", "x", "true"), secret("other", "d", RoleConfiguration, "true")}
 	for i := range all {
 		StripDelay(&all[i])
-		if len(all[i].Labels) != 1 || len(all[i].Annotations) != 1 {
-			t.Errorf("stripped to %+v", all[i])
-		}
+		expect.True(t, len(all[i].Labels) == 1 && len(all[i].Annotations) == 1, "stripped to %+v", all[i])
 	}
 	expect.DeepEqual(t, Serial(all), map[string]bool{"a": true}, "NRD-3")
 }

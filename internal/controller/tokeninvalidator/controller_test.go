@@ -141,9 +141,7 @@ func TestLabels(t *testing.T) {
 func TestAccountIsReadLive(t *testing.T) {
 	f := newFixture(t, secret(nil), account(ptr.To(true)))
 	f.Kept = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(secret(nil), account(ptr.To(false))).Build()
-	if _, err := f.run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(f.run()))
 	f.wants("the ServiceAccount mounts tokens", purpose)
 }
 
@@ -153,9 +151,8 @@ func TestInUse(t *testing.T) {
 	f := newFixture(t, secret(nil), account(ptr.To(false)), pod)
 	first, err := f.run()
 	second, again := f.run()
-	if err != nil || again != nil || first.RequeueAfter <= 0 || second.RequeueAfter <= first.RequeueAfter {
-		t.Errorf("got %+v, %+v, %v, %v", first, second, err, again)
-	}
+	expect.True(t, err == nil && again == nil && first.RequeueAfter > 0 && second.RequeueAfter > first.RequeueAfter,
+		"got %+v, %+v, %v, %v", first, second, err, again)
 	f.wants("in use", purpose)
 	must.Succeed(t, f.target.Delete(t.Context(), pod))
 	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
@@ -166,9 +163,7 @@ func TestInUse(t *testing.T) {
 
 // TestErrors: what is gone, what cannot be read, and a conflict.
 func TestErrors(t *testing.T) {
-	if _, err := newFixture(t).run(); err != nil {
-		t.Errorf("TI-3: %v", err)
-	}
+	expect.Succeed(t, expect.ErrorOf(newFixture(t).run()), "TI-3")
 	f := newFixture(t, secret(nil), account(ptr.To(false)))
 	f.failGet = func(object client.Object) error {
 		if _, is := object.(*corev1.ServiceAccount); is {
@@ -226,15 +221,10 @@ func TestEvents(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	if got := queued(before, after); !slices.Equal(got, []string{"ns/is", "ns/named", "ns/was"}) {
-		t.Errorf("TI-2: got %v", got)
-	}
-	if got := queued(nil, after); !slices.Equal(got, []string{"ns/is", "ns/named"}) {
-		t.Errorf("TI-2, TI-4: a ServiceAccount that comes after its Secrets: got %v", got)
-	}
-	if got := queued(before, before); len(got) > 0 {
-		t.Errorf("TI-2: nothing has changed: got %v", got)
-	}
+	expect.DeepEqual(t, queued(before, after), []string{"ns/is", "ns/named", "ns/was"}, "TI-2")
+	expect.DeepEqual(t, queued(nil, after), []string{"ns/is", "ns/named"},
+		"TI-2, TI-4: a ServiceAccount that comes after its Secrets")
+	expect.Empty(t, queued(before, before), "TI-2: nothing has changed")
 }
 
 // TI-20: all configured workers are used. BH-TI-3: no namespace is named, so that those of the configuration count, all by default.
@@ -242,8 +232,6 @@ func TestOptions(t *testing.T) {
 	r := New(Options{Config: config.SwitchableControllerConfig{ConcurrentSyncs: ptr.To(3)}})
 	expect.Equal(t, r.options(time.Minute).MaxConcurrentReconciles, 3, "TI-20: workers")
 	for _, read := range Reads() {
-		if read.Namespace != "" {
-			t.Errorf("BH-TI-3: %s are read in namespace %s only", read.Resource, read.Namespace)
-		}
+		expect.Equal(t, read.Namespace, "", "BH-TI-3: %s are read in namespace %s only", read.Resource, read.Namespace)
 	}
 }

@@ -89,9 +89,8 @@ func newFixture(t *testing.T) *fixture {
 		},
 		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, account, object client.Object, _ ...client.SubResourceCreateOption) error {
 			request := object.(*authenticationv1.TokenRequest)
-			if sub != "token" || account.GetName() != "sa" || account.GetNamespace() != "ns" {
-				t.Errorf("TR-16: asked %s of %s/%s", sub, account.GetNamespace(), account.GetName())
-			}
+			expect.True(t, sub == "token" && account.GetName() == "sa" && account.GetNamespace() == "ns",
+				"TR-16: asked %s of %s/%s", sub, account.GetNamespace(), account.GetName())
 			f.issued = append(f.issued, request.Spec)
 			lifetime := f.lifetime
 			if lifetime == 0 {
@@ -216,9 +215,8 @@ func TestIssues(t *testing.T) {
 			f.wants(f.source, key.Namespace, key.Name, tc.want)
 			f.count(1)
 			secret := f.secret(f.source, key.Namespace, key.Name)
-			if secret.Annotations["a"] != "a" || secret.Labels["l"] != "l" {
-				t.Error("TR-21: foreign labels or annotations are lost")
-			}
+			expect.True(t, secret.Annotations["a"] == "a" && secret.Labels["l"] == "l",
+				"TR-21: foreign labels or annotations are lost")
 			at, err := time.Parse(time.RFC3339, secret.Annotations[token.AnnotationRenew])
 			if wait := at.Sub(f.clock.Now()); err != nil || wait > tc.next || wait < tc.next/100*95-time.Second || !strings.HasSuffix(secret.Annotations[token.AnnotationRenew], "Z") {
 				t.Errorf("TR-18: got %s, %v", secret.Annotations[token.AnnotationRenew], err)
@@ -265,9 +263,7 @@ func TestServiceAccount(t *testing.T) {
 	delete(secret.Annotations, token.AnnotationLabels)
 	must.Succeed(t, f.source.Update(t.Context(), secret))
 	f.after(12 * time.Hour / 5 * 4)
-	if a := account(); len(a.Labels) > 0 {
-		t.Errorf("TR-13/no annotation: got %v", a.Labels)
-	}
+	expect.Empty(t, account().Labels, "TR-13/no annotation")
 	f.count(1)
 }
 
@@ -279,9 +275,8 @@ func TestTarget(t *testing.T) {
 		f.after(12 * time.Hour / 5 * 4)
 		f.wants(f.target, "ns", "t", map[string]string{"token": "token-1"})
 		f.wants(f.source, key.Namespace, key.Name, map[string]string{})
-		if f.secret(f.source, key.Namespace, key.Name).Annotations[token.AnnotationRenew] == "" {
-			t.Error("TR-18: no annotation at the source")
-		}
+		expect.True(t, f.secret(f.source, key.Namespace, key.Name).Annotations[token.AnnotationRenew] != "",
+			"TR-18: no annotation at the source")
 		patches := f.patches
 		f.after(12 * time.Hour / 5 * 4)
 		f.count(1)
@@ -398,9 +393,8 @@ func TestReview(t *testing.T) {
 	f.given(nil)
 	f.after(12 * time.Hour / 5 * 4)
 	f.after(12 * time.Hour / 5 * 4)
-	if len(f.reviews) != 1 || len(f.reviews[0].Audiences) != 1 || f.reviews[0].Audiences[0] != "gardener" {
-		t.Errorf("TR-24/SW-9: got %v", f.reviews)
-	}
+	expect.True(t, len(f.reviews) == 1 && len(f.reviews[0].Audiences) == 1 && f.reviews[0].Audiences[0] == "gardener",
+		"TR-24/SW-9: got %v", f.reviews)
 	f.overwrite("garbage")
 	f.rejected["garbage"] = true
 	f.after(12 * time.Hour / 5 * 4)
@@ -479,12 +473,9 @@ func TestNotRelevant(t *testing.T) {
 		t.Errorf("TR-4: got %+v, %v", result, err)
 	}
 	must.Succeed(t, f.source.Delete(t.Context(), secret))
-	if _, err := f.run(); err != nil {
-		t.Error(err)
-	}
-	if err := f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, &corev1.ServiceAccount{}); err != nil {
-		t.Errorf("TR-25: %v", err)
-	}
+	expect.Succeed(t, expect.ErrorOf(f.run()))
+	expect.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, &corev1.ServiceAccount{}),
+		"TR-25")
 	f.count(1)
 	if families, err := f.registry.Gather(); err != nil || len(families) != 1 {
 		t.Errorf("metrics of a Secret that is gone: %v, %v", families, err)
@@ -511,16 +502,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("got %v, want %d", family, expiry.Unix())
 		}
 	}
-	if !found {
-		t.Error("there is no metric of the expiry")
-	}
+	expect.True(t, found, "there is no metric of the expiry")
 	f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	f.after(12 * time.Hour / 5 * 4)
 	f.hides("s3cr3t")
 	f.hides("token-1")
-	if f.output.Len() == 0 {
-		t.Error("nothing was logged at all")
-	}
+	expect.True(t, f.output.Len() != 0, "nothing was logged at all")
 }
 
 // TR-3: what is relevant, was relevant, or neither.
@@ -603,9 +590,7 @@ func TestClockAhead(t *testing.T) {
 		}
 		f.count(1)
 		f.clock.SetTime(f.clock.Now().Add(31 * time.Second))
-		if _, err := f.run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, expect.ErrorOf(f.run()))
 		f.count(2)
 	}
 }

@@ -174,9 +174,7 @@ func TestFloor(t *testing.T) {
 			f.attack(change)
 			f.given(nil, token.AnnotationTargetName, "t", token.AnnotationTargetNamespace, "ns", token.AnnotationInjectCA, "true")
 			for range 50 {
-				if _, err := f.run(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, expect.ErrorOf(f.run()))
 			}
 			f.count(1 + replacements)
 			expect.Equal(t, f.patches, 1+replacements, "writes of the source")
@@ -188,23 +186,17 @@ func TestFloor(t *testing.T) {
 				t.Errorf("Events: %+v", events)
 			}
 			f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter))
-			if _, err := f.run(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(f.run()))
 			f.count(1 + replacements + 1)
 			// TR-6: whoever asks for a new token gets it at once, as often as that.
 			for i := range 5 {
 				f.annotate(token.AnnotationRenew, "")
-				if _, err := f.run(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, expect.ErrorOf(f.run()))
 				f.count(1 + replacements + 1 + i + 1)
 			}
 			// TR-12: a token whose time is up is renewed at once.
 			f.annotate(token.AnnotationRenew, ahead(f, -time.Second))
-			if _, err := f.run(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(f.run()))
 			f.count(1 + replacements + 1 + 5 + 1)
 			// A pause ends when the time of the token is up.
 			f.annotate(token.AnnotationRenew, ahead(f, time.Second))
@@ -228,12 +220,9 @@ func TestFloorCountsNoConflict(t *testing.T) {
 	}
 	for n := range replacements {
 		f.overwrite("not accepted")
-		if _, err := f.run(); err != nil {
-			t.Fatal(err)
-		}
-		if got := string(f.secret(f.source, key.Namespace, key.Name).Data[token.KeyToken]); got == "not accepted" {
-			t.Errorf("TR-24: replacement %d waits, and there were only conflicts before", n+1)
-		}
+		must.Succeed(t, expect.ErrorOf(f.run()))
+		expect.True(t, string(f.secret(f.source, key.Namespace, key.Name).Data[token.KeyToken]) != "not accepted",
+			"TR-24: replacement %d waits, and there were only conflicts before", n+1)
 	}
 }
 
@@ -253,9 +242,7 @@ func TestFloorForgets(t *testing.T) {
 	f.attack(hostile["the token is taken out"])
 	f.given(nil, token.AnnotationTargetName, "t", token.AnnotationTargetNamespace, "ns")
 	for range 5 {
-		if _, err := f.run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, expect.ErrorOf(f.run()))
 	}
 	if len(f.floor.buckets) != 1 {
 		t.Fatalf("%d Secrets are counted", len(f.floor.buckets))

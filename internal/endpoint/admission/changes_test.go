@@ -99,9 +99,7 @@ func TestShapes(t *testing.T) {
 		"FM-6/a key with a control character":      {`{"texts":{"a":"1"}}`, func(s *shape) { s.Texts["b\n"] = "2" }, `[{"op":"add","path":"/texts/b\n","value":"2"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := operations(t, c.raw, c.change); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			expect.Equal(t, operations(t, c.raw, c.change), c.want)
 		})
 	}
 }
@@ -251,9 +249,8 @@ func TestBodies(t *testing.T) {
 	request := httptest.NewRequest(http.MethodPost, "/", nil)
 	request.Body = nil
 	answer := httptest.NewRecorder()
-	if New(Options{Decide: labelled, Log: logr.Discard()}).ServeHTTP(answer, request); !strings.Contains(answer.Body.String(), "request body is empty") {
-		t.Errorf("CW-2/none: got %s", answer.Body)
-	}
+	New(Options{Decide: labelled, Log: logr.Discard()}).ServeHTTP(answer, request)
+	expect.Contains(t, answer.Body.String(), "request body is empty", "CW-2/none: got %s", answer.Body)
 }
 
 // lateReader ends after a minute.

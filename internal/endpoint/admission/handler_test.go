@@ -255,9 +255,7 @@ func TestReviewsAtOnce(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	h := New(Options{Log: logr.Discard(), Decide: Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		expect.Equal(t, RequestFrom(ctx), r, "the context has another request")
-		if _, limited := ctx.Deadline(); !limited {
-			t.Error("there is no deadline")
-		}
+		expect.True(t, expect.OK(ctx.Deadline()), "there is no deadline")
 		begun <- struct{}{}
 		<-end
 		return nil
@@ -274,9 +272,7 @@ func TestReviewsAtOnce(t *testing.T) {
 	for range reviewsAtOnce {
 		expect.Equal(t, <-answers, http.StatusOK, "one of them")
 	}
-	if RequestFrom(context.Background()) != nil {
-		t.Error("there is a request where there is none")
-	}
+	expect.True(t, RequestFrom(context.Background()) == nil, "there is a request where there is none")
 }
 
 // TestMetrics: answers are counted and timed by webhook; two endpoints share what is registered once.
@@ -357,9 +353,7 @@ func FuzzAdmit(f *testing.F) {
 		if review.Response.Allowed && !bytes.Contains(body, []byte("operation")) && !bytes.Contains(body, []byte(`\`)) {
 			t.Errorf("admitted")
 		}
-		if strings.HasPrefix(review.Response.Result.Message, "panic: ") {
-			t.Error(review.Response.Result.Message)
-		}
+		expect.False(t, strings.HasPrefix(review.Response.Result.Message, "panic: "), "%v", review.Response.Result.Message)
 	})
 }
 
@@ -376,8 +370,6 @@ func TestLoggedName(t *testing.T) {
 		log := funcr.New(func(_, line string) { logged += line }, funcr.Options{})
 		refuse := Decide(func(context.Context, *admissionv1.AdmissionRequest) error { return Refuse(http.StatusForbidden, "no") })
 		New(Options{Decide: refuse, Log: log}).Respond(t.Context(), request)
-		if !strings.Contains(logged, want) {
-			t.Errorf("WB-24: %s is logged as %s, want %s", sent, logged, want)
-		}
+		expect.Contains(t, logged, want, "WB-24: %s is logged", sent)
 	}
 }

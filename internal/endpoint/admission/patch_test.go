@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -63,9 +64,7 @@ func TestPatch(t *testing.T) {
 			`[{"op":"replace","path":"/spec/containers/0/args/1","value":"z"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := operations(t, c.raw, c.change); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			expect.Equal(t, operations(t, c.raw, c.change), c.want)
 		})
 	}
 }
@@ -145,9 +144,7 @@ func applied(rt *rapid.T, raw []byte, patch Patch) []byte {
 	decoded, err := jsonpatch.DecodePatch(text)
 	must.Succeed(rt, err)
 	result, err := decoded.Apply(raw)
-	if err != nil {
-		rt.Fatalf("%s\ndoes not fit %s: %v", text, raw, err)
-	}
+	expect.Succeed(rt, err, "%s\ndoes not fit %s", text, raw)
 	return result
 }
 

@@ -82,9 +82,7 @@ func TestOnlyReportLog(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(logPeriod))
 	h.Respond(t.Context(), &admissionv1.AdmissionRequest{})
-	if len(lines) != 2 || !strings.Contains(lines[1], `"notLogged"=4`) {
-		t.Errorf("SHD-6: got %q", lines)
-	}
+	expect.True(t, len(lines) == 2 && strings.Contains(lines[1], `"notLogged"=4`), "SHD-6: got %q", lines)
 }
 
 func reportedSeries(t *testing.T, registry *prometheus.Registry) map[string]float64 {

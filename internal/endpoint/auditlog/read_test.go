@@ -66,9 +66,7 @@ func TestDecode(t *testing.T) {
 			var got Event
 			err := got.decode(c.line)
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("got %v, want %s", err, c.err)
-				}
+				expect.ErrorContains(t, err, c.err)
 				return
 			}
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
@@ -157,9 +155,7 @@ func TestPropertyOfLines(t *testing.T) {
 		if _, err := s.Read(func(e *Event) error { got = append(got, e.Line); return nil }); err != nil && !errors.Is(err, ErrNothing) {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("RPL-4: %s", diff)
-		}
+		expect.DeepEqual(t, got, want, "RPL-4")
 	})
 }
 
@@ -197,9 +193,8 @@ func TestProgress(t *testing.T) {
 			t.Errorf("RPL-9: %d bytes are there, and %+v after %+v was told", all, far, known[max(0, i-1)])
 		}
 	}
-	if len(known) < 4 || known[len(known)-1] != (Far{Lines: 5000, Bytes: all, All: all}) {
-		t.Errorf("RPL-9: told %+v", known)
-	}
+	expect.True(t, len(known) >= 4 && known[len(known)-1] == (Far{Lines: 5000, Bytes: all, All: all}),
+		"RPL-9: told %+v", known)
 	known = nil
 	if _, _, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(event), Progress: func(far Far) { known = append(known, far) }}); err != nil || known[0].All != 0 {
 		t.Errorf("RPL-9: of standard input %+v was told, %v", known, err)

@@ -46,9 +46,7 @@ func TestDecode_Fields(t *testing.T) {
 		var got Event
 		err := got.decode(c.line)
 		if c.want == nil {
-			if err == nil {
-				t.Errorf("%s: got %+v", name, got)
-			}
+			expect.Error(t, err, "%s: got %+v", name, got)
 			continue
 		}
 		if diff := cmp.Diff(*c.want, got); err != nil || diff != "" {
@@ -100,9 +98,8 @@ func TestCells(t *testing.T) {
 	if verbs := first.Verbs; len(verbs) != 10 || !slices.IsSorted(verbs) || verbs[0] != "verb-02" || first.Example != "verb-11 pods" {
 		t.Errorf("RPL-2: the verbs are %v, the example is %s", verbs, first.Example)
 	}
-	if described != 7 || table.Total != 19 {
-		t.Errorf("RPL-2: %d cells are described, %d differences are counted", described, table.Total)
-	}
+	expect.True(t, described == 7 && table.Total == 19,
+		"RPL-2: %d cells are described, %d differences are counted", described, table.Total)
 	var out bytes.Buffer
 	small := Table{}
 	small.Add(Key{"SR-1", "gardenlet", "pods", "Allow", "Deny"}, &Event{File: "f", Line: 1, Verb: "get", Resource: "pods"}, func(c *Cell) { c.Known, c.Missing = "log", []string{"a -> b", "c"} })
@@ -121,9 +118,8 @@ func TestCells(t *testing.T) {
 		t.Errorf("CLI-40: %v: %q", err, out.String())
 	}
 	for n := range 3 {
-		if err := small.Write(&failingWriter{left: n}, "was", "is"); err == nil {
-			t.Errorf("RPL-2: a write that fails after %d of them is no error", n)
-		}
+		expect.Error(t, small.Write(&failingWriter{left: n}, "was", "is"),
+			"RPL-2: a write that fails after %d of them is no error", n)
 	}
 }
 
@@ -157,18 +153,15 @@ func TestOther(t *testing.T) {
 		}
 	}
 	expect.DeepEqual(t, got, map[string]int{"SR-1 0 Deny": 2, " <other> Deny": 2, " <other> NoOpinion": 1}, "RPL-6")
-	if len(described) != cellLimit || described[Other] {
-		t.Errorf("RPL-6: %d cells are described", len(described))
-	}
+	expect.True(t, len(described) == cellLimit && !described[Other], "RPL-6: %d cells are described", len(described))
 }
 
 // TestKept: events that are of no interest are counted and not handed over; the bytes of all lines count.
 func TestKept(t *testing.T) {
 	text := strings.Repeat(event+"\n", 3) + strings.Replace(event, `"get"`, `"list"`, 1) + "\n\n"
 	events, summary, err := read(t, Source{Files: []string{"-"}, Stdin: strings.NewReader(text), Keep: func(e *Event) bool { return e.Verb == "list" }})
-	if err != nil || len(events) != 1 || events[0].Line != 4 || summary.Lines != 4 || summary.Malformed != 0 {
-		t.Errorf("RPL-4: got %d events, %+v, %v", len(events), summary, err)
-	}
+	expect.True(t, err == nil && len(events) == 1 && events[0].Line == 4 && summary.Lines == 4 && summary.Malformed == 0,
+		"RPL-4: got %d events, %+v, %v", len(events), summary, err)
 	if _, summary, err := read(t, Source{}); !errors.Is(err, ErrNothing) || summary.Lines != 0 {
 		t.Errorf("RPL-4: of no file: %+v, %v", summary, err)
 	}

@@ -175,7 +175,5 @@ func TestFollowed_Count(t *testing.T) {
 	f.Count(&Event{Verb: "update"}, false)
 	f.Count(&Event{Verb: "deletecollection"}, true)
 	f.Count(&Event{Verb: "deletecollection"}, false)
-	if diff := cmp.Diff(Followed{Writes: 2, Bodiless: 2, Unlisted: 1}, f); diff != "" {
-		t.Errorf("RPL-10: %s", diff)
-	}
+	expect.DeepEqual(t, f, Followed{Writes: 2, Bodiless: 2, Unlisted: 1}, "RPL-10")
 }

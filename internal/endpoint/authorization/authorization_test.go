@@ -131,9 +131,7 @@ func TestReviewBadBodies(t *testing.T) {
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, request)
-		if got := recorder.Body.String(); !strings.Contains(got, `"allowed":false,"evaluationError":"400 `) {
-			t.Errorf("AE-9: %q: got %s", body, got)
-		}
+		expect.Contains(t, recorder.Body.String(), `"allowed":false,"evaluationError":"400 `, "AE-9: %q", body)
 	}
 }
 
@@ -151,9 +149,7 @@ func TestReviewDeadline(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, request)
-	if got := recorder.Body.String(); !strings.Contains(got, `"evaluationError":"500 context deadline exceeded"`) {
-		t.Errorf("CT-AE-8: got %s", got)
-	}
+	expect.Contains(t, recorder.Body.String(), `"evaluationError":"500 context deadline exceeded"`, "CT-AE-8")
 }
 
 // attributesOf returns what an authorizer is asked for a review.
@@ -257,8 +253,6 @@ func FuzzReview(f *testing.F) {
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		yamltest.Bounded(t, len(body), func() { h.ServeHTTP(recorder, request) })
-		if got := recorder.Body.String(); !strings.Contains(got, `"allowed":false`) {
-			t.Errorf("got %s", got)
-		}
+		expect.Contains(t, recorder.Body.String(), `"allowed":false`)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -46,8 +47,6 @@ func TestDifferences(t *testing.T) {
 		counted = append(counted, series.GetCounter().GetValue())
 	}
 	slices.Sort(counted)
-	if !slices.Equal(counted, []float64{1, 1, 5}) {
-		t.Errorf("SHD-2: counted %v", counted)
-	}
+	expect.DeepEqual(t, counted, []float64{1, 1, 5}, "SHD-2: counted")
 	(*Differences)(nil).Count(refuse, log, "why") // Without a shadow policy nothing is counted.
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestReviewsAtOnce: a bounded number of decisions is made at a time, and more are refused with a reason.
@@ -34,19 +35,13 @@ func TestReviewsAtOnce(t *testing.T) {
 		go func() { answers <- ask() }()
 		<-begun
 	}
-	if answer := ask(); !strings.Contains(answer, `"allowed":false,"evaluationError":"503 too many reviews at once"`) {
-		t.Errorf("one more: got %s", answer)
-	}
+	expect.Contains(t, ask(), `"allowed":false,"evaluationError":"503 too many reviews at once"`, "one more")
 	close(end)
 	for range decisionsAtOnce {
-		if answer := <-answers; !strings.Contains(answer, `"allowed":true`) {
-			t.Errorf("one of those: got %s", answer)
-		}
+		expect.Contains(t, <-answers, `"allowed":true`, "one of those")
 	}
 	go func() { <-begun }()
-	if answer := ask(); !strings.Contains(answer, `"allowed":true`) {
-		t.Errorf("afterwards: got %s", answer)
-	}
+	expect.Contains(t, ask(), `"allowed":true`, "afterwards")
 }
 
 // TestValuesLimit: what has more values than any user is refused before it is decoded, which takes several times its size.
@@ -58,9 +53,7 @@ func TestValuesLimit(t *testing.T) {
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, request)
-		if got := recorder.Body.String(); !strings.Contains(got, want) {
-			t.Errorf("%d groups: got %s, want %s", values, got, want)
-		}
+		expect.Contains(t, recorder.Body.String(), want, "%d groups", values)
 	}
 }
 

@@ -73,12 +73,8 @@ func TestSentByAPIServer(t *testing.T) {
 			asked = betaOf(t, spec)
 		}
 		body, err := runtime.Encode(codec, asked)
-		if err != nil {
-			t.Fatalf("encoding: %v", err)
-		}
-		if !agrees(t, bytes.TrimSpace(body)) {
-			t.Fatalf("%s: left to the library", body)
-		}
+		expect.Succeed(t, err, "encoding")
+		expect.True(t, agrees(t, bytes.TrimSpace(body)), "%s: left to the library", body)
 	})
 }
 
@@ -89,9 +85,7 @@ func betaOf(t *rapid.T, spec authorizationv1.SubjectAccessReviewSpec) *authoriza
 	if err == nil {
 		err = json.Unmarshal(content, &result.Spec)
 	}
-	if err != nil {
-		t.Fatalf("converting: %v", err)
-	}
+	expect.Succeed(t, err, "converting")
 	result.Spec.Groups = spec.Groups
 	return result
 }
@@ -104,9 +98,7 @@ func TestSentAgreesWithLibrary(t *testing.T) {
 			accepted++
 		}
 	})
-	if accepted == 0 {
-		t.Error("no review was read without the library, so that nothing was compared")
-	}
+	expect.True(t, accepted != 0, "no review was read without the library, so that nothing was compared")
 }
 
 // usually draws what belongs there, and now and then what does not.

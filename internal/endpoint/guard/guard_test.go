@@ -121,9 +121,8 @@ func TestGuard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler, _, asked, _ := guarded(t)
 			w := ask(handler, c.method, c.path, c.authorization)
-			if w.Code != c.want || (w.Body.String() == "served") != (c.want == 200) {
-				t.Errorf("got %d %s", w.Code, w.Body)
-			}
+			expect.True(t, w.Code == c.want && (w.Body.String() == "served") == (c.want == 200),
+				"got %d %s", w.Code, w.Body)
 			expect.Equal(t, w.Header().Get("WWW-Authenticate") != "", (c.want == 401), "challenged")
 			if token := strings.TrimPrefix(c.authorization, "Bearer "); len(strings.TrimSpace(token)) > 3 && strings.Contains(w.Body.String(), token) {
 				t.Error("the token is in the answer")
@@ -303,9 +302,8 @@ func fleeting(t *testing.T, asked *apiServer) http.Handler {
 	config := &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf}}
 	g, err := New(config, &http.Client{Transport: asked}, clock.RealClock{}, logr.Discard())
 	must.Succeed(t, err)
-	if config.QPS != 0 || config.ContentType != runtime.ContentTypeProtobuf {
-		t.Errorf("OPB-25: the configuration of others has changed to %v", config)
-	}
+	expect.True(t, config.QPS == 0 && config.ContentType == runtime.ContentTypeProtobuf,
+		"OPB-25: the configuration of others has changed to %v", config)
 	return g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 }
 
@@ -346,9 +344,7 @@ func TestTurns(t *testing.T) {
 		for range asking + 1 {
 			got[<-answers]++
 		}
-		if got[403] != asking || got[200] != 1 {
-			t.Errorf("OPB-25: the answers are %v", got)
-		}
+		expect.True(t, got[403] == asking && got[200] == 1, "OPB-25: the answers are %v", got)
 	})
 }
 

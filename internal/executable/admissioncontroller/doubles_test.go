@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	authorizer "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -47,9 +48,8 @@ func TestDoubles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"espalier_build_info", "espalier_config_unknown_keys", "espalier_admission_reviews_total", "espalier_admission_review_duration_seconds"} {
-		if values[name] == "" || values[doubled+name] != values[name] {
-			t.Errorf("ADM-39/%s is %q, and %q under the other name", name, values[name], values[doubled+name])
-		}
+		expect.True(t, values[name] != "" && values[doubled+name] == values[name],
+			"ADM-39/%s is %q, and %q under the other name", name, values[name], values[doubled+name])
 	}
 	if _, found := values[doubled+"certwatcher_read_certificate_errors_total"]; !found || kept < 5 {
 		t.Errorf("ADM-39/%d families are kept of %v", kept, values)
@@ -80,8 +80,6 @@ func TestBucketsOfObjectives(t *testing.T) {
 				}
 			}
 		}
-		if !found {
-			t.Errorf("%s has no bucket that ends at %v", name, c.le)
-		}
+		expect.True(t, found, "%s has no bucket that ends at %v", name, c.le)
 	}
 }

@@ -51,9 +51,8 @@ func listing(t *testing.T) *httptest.Server {
 		if at+1 >= len(objects) {
 			next = ""
 		}
-		if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
-			t.Errorf("%s %s", request.Method, request.URL)
-		}
+		expect.True(t, request.Method == http.MethodGet && !request.URL.Query().Has("watch"),
+			"%s %s", request.Method, request.URL)
 		kind := map[string]string{"namespaces": "NamespaceList", "serviceaccounts": "ServiceAccountList", "certificatesigningrequests": "CertificateSigningRequestList"}[resource]
 		version := "v1"
 		if resource == "certificatesigningrequests" {

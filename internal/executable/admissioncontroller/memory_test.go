@@ -45,9 +45,7 @@ func TestCollector(t *testing.T) {
 	}
 	must.Succeed(t, os.Unsetenv("GOGC"))
 	cancel()
-	if err := c.Start(ctx); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, c.Start(ctx))
 	if got := debug.SetGCPercent(100); got != leastPercent {
 		t.Errorf("got %d percent, want %d", got, leastPercent)
 	}

@@ -57,9 +57,8 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, path := range feature.Switches(&configuration{}) {
-		if !slices.ContainsFunc(Table(), func(r Row) bool { return r.Switch == path }) {
-			t.Errorf("no row is switched on by %s", path)
-		}
+		expect.True(t, slices.ContainsFunc(Table(), func(r Row) bool { return r.Switch == path }),
+			"no row is switched on by %s", path)
 	}
 }
 
@@ -187,9 +186,8 @@ func TestRights(t *testing.T) {
 	}
 	for _, rule := range before {
 		for _, verb := range rule.Verbs {
-			if slices.Contains([]string{"update", "patch", "delete", "deletecollection", "*"}, verb) {
-				t.Errorf("it may %s %v", verb, rule.Resources)
-			}
+			expect.False(t, slices.Contains([]string{"update", "patch", "delete", "deletecollection", "*"}, verb),
+				"it may %s %v", verb, rule.Resources)
 		}
 	}
 	cfg.Server.ResourceAdmissionConfiguration = &config.ResourceAdmissionConfiguration{Limits: []config.ResourceLimit{

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
 	"github.com/espalier-project/espalier/internal/webhook/updaterestriction"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -105,13 +106,9 @@ func TestUnchanged(t *testing.T) {
 			})
 		}
 	}
-	if len(refused) < 5 {
-		t.Errorf("only %v are asked about updates", refused)
-	}
+	expect.True(t, len(refused) >= 5, "only %v are asked about updates", refused)
 	for name, once := range refused {
-		if !once {
-			t.Errorf("%s refused no object, so that the property proves nothing", name)
-		}
+		expect.True(t, once, "%s refused no object, so that the property proves nothing", name)
 	}
 }
 

@@ -57,9 +57,7 @@ func TestGraphDecides(t *testing.T) {
 		"/webhooks/auth/seed": {subject, "503 not synced yet"}, "/webhooks/auth/shoot": {subject, "503 not synced yet"},
 		"/webhooks/admission/seedrestriction": {creation, "not synced yet"}, "/webhooks/admission/shootrestriction": {creation, "not synced yet"},
 	} {
-		if got := post(p, path, c.body).Body.String(); !strings.Contains(got, c.want) {
-			t.Errorf("%s answers %s", path, got)
-		}
+		expect.Contains(t, post(p, path, c.body).Body.String(), c.want, "%s answers", path)
 	}
 	if awaited := p.Awaited(); !slices.Contains(awaited, "Shoot") || slices.Contains(awaited, "") {
 		t.Errorf("PRC-57: waits for %q", awaited)

@@ -131,9 +131,7 @@ func TestWebhooks(t *testing.T) {
 	certificate := signed(t)
 	ca := authorityFile(t, certificate)
 	got, err := printed(t, executable(cfg, nil).Webhooks(), "--url=https://h")
-	if err != nil || got != "" {
-		t.Errorf("nothing is switched on: %s, %v", got, err)
-	}
+	expect.True(t, err == nil && got == "", "nothing is switched on: %s, %v", got, err)
 	cfg.Webhooks.Names.Enabled = true
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--service=ns/s:9443", "--ca-file="+ca, "--prefix=virtual-garden-", "--namespace-selector=role=shoot", "--name=x")
 	must.Succeed(t, err)
@@ -158,9 +156,8 @@ func TestWebhooks(t *testing.T) {
 		"--ca-file: open /none":         {"--service=a/b", "--ca-file=/none"},
 		"--namespace-selector: coul":    {"--service=a/b", "--namespace-selector=a=b=c"},
 	} {
-		if _, err := printed(t, executable(cfg, nil).Webhooks(), arguments...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want %s", arguments, err, want)
-		}
+		expect.ErrorContains(t, expect.ErrorOf(printed(t, executable(cfg, nil).Webhooks(), arguments...)), want,
+			"%v", arguments)
 	}
 }
 
@@ -184,9 +181,8 @@ func TestNamesOfConfigurations(t *testing.T) {
 		x := executable(cfg, nil)
 		x.Places = c.places
 		got, err := printed(t, x.Webhooks(), append([]string{"--url=https://h"}, c.arguments...)...)
-		if err != nil || strings.Count(got, "metadata:\n"+c.want+"webhooks:\n") != 2 {
-			t.Errorf("%s: got %s, %v", name, got, err)
-		}
+		expect.True(t, err == nil && strings.Count(got, "metadata:\n"+c.want+"webhooks:\n") == 2,
+			"%s: got %s, %v", name, got, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package nodeagentauthorizer
 
 import (
-	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -56,7 +55,5 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	if switches := feature.Switches(&configuration{}); !slices.Equal(switches, []string{Table()[1].Switch}) {
-		t.Errorf("switches without a row: %v", switches)
-	}
+	expect.DeepEqual(t, feature.Switches(&configuration{}), []string{Table()[1].Switch}, "switches without a row")
 }

@@ -27,13 +27,9 @@ import (
 func TestTable(t *testing.T) {
 	switches, seen := feature.Switches(&configuration{}), map[string]string{}
 	for _, name := range []string{"controllers.managedResource.enabled", "controllers.managedResources.enabled", "controllers.health.enabled"} {
-		if slices.Contains(switches, name) {
-			t.Errorf("BH-GEN-3: there is a switch %s", name)
-		}
+		expect.False(t, slices.Contains(switches, name), "BH-GEN-3: there is a switch %s", name)
 	}
-	if len(switches) < 20 {
-		t.Errorf("the configuration has %d switches", len(switches))
-	}
+	expect.True(t, len(switches) >= 20, "the configuration has %d switches", len(switches))
 	for _, row := range Table() {
 		if other, found := seen[row.Key()]; found {
 			t.Errorf("%s: there are two rows %q and %q", row.Key(), row.Name, other)
@@ -60,9 +56,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: the configuration has no switch %s, or two rows have it", row.Name, row.Switch)
 		}
 	}
-	if len(switches) > 0 {
-		t.Errorf("switches without a row: %v", switches)
-	}
+	expect.Empty(t, switches, "switches without a row")
 }
 
 // namePaths reports whether the registrations of a row have a path each.
@@ -84,9 +78,7 @@ func TestExtensionValidation(t *testing.T) {
 		request.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
-		if got := recorder.Body.String(); !strings.Contains(got, "metadata.name: Required value") {
-			t.Errorf("IDX-2: %s: %d %s", path, recorder.Code, got)
-		}
+		expect.Contains(t, recorder.Body.String(), "metadata.name: Required value", "IDX-2: %s: %d", path, recorder.Code)
 	}
 }
 
@@ -180,9 +172,8 @@ func TestJudges(t *testing.T) {
 			continue
 		}
 		runtime, shoot := row.Validating(&configuration{}, feature.Installation{}), row.Validating(&configuration{}, feature.Installation{Shoot: true})
-		if len(runtime) == 0 || len(shoot) != 0 {
-			t.Errorf("DEP-6: %s: %d entries here, %d in a shoot", row.Name, len(runtime), len(shoot))
-		}
+		expect.True(t, len(runtime) != 0 && len(shoot) == 0,
+			"DEP-6: %s: %d entries here, %d in a shoot", row.Name, len(runtime), len(shoot))
 	}
 }
 
@@ -222,9 +213,7 @@ func TestServed(t *testing.T) {
 			mux = http.NewServeMux() // Nothing was registered.
 		}
 		mux.ServeHTTP(recorder, request)
-		if got := recorder.Body.String(); !strings.Contains(got, want) {
-			t.Errorf("IDX-1: got %d %s, want %s", recorder.Code, got, want)
-		}
+		expect.Contains(t, recorder.Body.String(), want, "IDX-1: got %d", recorder.Code)
 	}
 }
 
@@ -235,9 +224,7 @@ func TestNotSynced(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
-	if recorder.Code != http.StatusServiceUnavailable {
-		t.Errorf("OPB-15: got %d %s", recorder.Code, recorder.Body)
-	}
+	expect.Equal(t, recorder.Code, http.StatusServiceUnavailable, "OPB-15: got %d %s", recorder.Code, recorder.Body)
 }
 
 // TestSelectors: where features select a kind in one form differently, all of it is kept, and each checks what it gets. These do; whoever
@@ -264,9 +251,7 @@ func TestSelectors(t *testing.T) {
 func TestExamples(t *testing.T) {
 	x := Executable(nil, nil)
 	for name, cfg := range map[string]*configuration{"everything": x.Everything(), "least": x.Least()} {
-		if errs := config.Validate(cfg); len(errs) != 0 {
-			t.Errorf("%s: %v", name, errs)
-		}
+		expect.Empty(t, config.Validate(cfg), "%s", name)
 		for _, row := range Table() {
 			if row.Switch != "" && feature.IsOn(cfg, row.Switch) != (name == "everything") {
 				t.Errorf("%s: %s is on: %t", name, row.Switch, feature.IsOn(cfg, row.Switch))
@@ -284,9 +269,8 @@ func TestRights(t *testing.T) {
 	after := feature.Rights(feature.Enabled(Table(), cfg), cfg, Namespaces(cfg))
 	// All rights in the target are covered by what applying ManagedResources needs.
 	scope := feature.Scope{Cluster: feature.Source, Namespace: "shoot"}
-	if len(before[scope]) != 0 || len(after[scope]) == 0 {
-		t.Errorf("%v: rights %v without, %v with the node-agent authorizer", scope, before[scope], after[scope])
-	}
+	expect.True(t, len(before[scope]) == 0 && len(after[scope]) != 0,
+		"%v: rights %v without, %v with the node-agent authorizer", scope, before[scope], after[scope])
 	for _, rule := range after[feature.Scope{Cluster: feature.Source}] {
 		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Verbs, "delete")) {
 			t.Errorf("COM-10: rights on Secrets of the source: %v", rule.Verbs)

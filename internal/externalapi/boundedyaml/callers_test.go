@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -103,9 +104,7 @@ func TestNoOtherDecoder(t *testing.T) {
 		}
 	}
 	for name := range own {
-		if !used[name] {
-			t.Errorf("T3-6/%s is no function that decodes YAML, and needs no place in the list", name)
-		}
+		expect.True(t, used[name], "T3-6/%s is no function that decodes YAML, and needs no place in the list", name)
 	}
 }
 
@@ -267,7 +266,5 @@ func none(name string) { yaml.Marshal(name) }`
 		}
 	}
 	want := []string{"p.eager[yaml.Unmarshal] false", "p.reader.Read[other.Unmarshal] true", "p.stream[gob.NewDecoder] true", "p.codec[a serializer of YAML] false"}
-	if !slices.Equal(got, want) {
-		t.Errorf("T3-6: got %q, want %q", got, want)
-	}
+	expect.DeepEqual(t, got, want, "T3-6")
 }

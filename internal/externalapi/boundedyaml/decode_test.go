@@ -95,9 +95,7 @@ func TestUnmarshal(t *testing.T) {
 	if err := Unmarshal([]byte("name: a\nNAME: b\ncount: 9007199254740993\nother: c\n"), &got); err != nil || got.Name != "a" || got.Count != 9007199254740993 {
 		t.Errorf("T3-6/names are case-sensitive, and integers exact: got %+v, %v", got, err)
 	}
-	if err := Unmarshal([]byte("name: [a]"), &got); err == nil {
-		t.Error("T3-6/another type is no error")
-	}
+	expect.Error(t, Unmarshal([]byte("name: [a]"), &got), "T3-6/another type is no error")
 }
 
 // T3-6: a caller may allow fewer nodes.

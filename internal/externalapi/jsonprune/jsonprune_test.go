@@ -27,9 +27,7 @@ func TestCut(t *testing.T) {
 		`{"spec":{"seedName":"a"}} x`:    `{"spec":{"seedName":"a"}} x`,
 		`[`:                              `[`, ``: ``, `"`: `"`, `{"a":}`: `{"a":}`, `nonsense`: `nonsense`,
 	} {
-		if got := string(shape.Cut(nil, []byte(in))); got != want {
-			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
-		}
+		expect.Equal(t, string(shape.Cut(nil, []byte(in))), want, "%s", in)
 	}
 }
 
@@ -69,9 +67,7 @@ func TestEach(t *testing.T) {
 		expect.Equal(t, got, want, "%s", text)
 	}
 	stop := errors.New("stop")
-	if err := Each([]byte(`[1,2]`), func(string, []byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
+	expect.ErrorIs(t, Each([]byte(`[1,2]`), func(string, []byte) error { return stop }), stop)
 }
 
 // A text that is not understood stays as it is, wherever it breaks off: what decodes it says what is wrong.
@@ -88,9 +84,7 @@ func TestBroken(t *testing.T) {
 		`{"spec":{"dns":{"providers":[]}}}`: `{"spec":{"dns":{"providers":[]}}}`, `{"spec":{"dns":{"providers":[ 1 , {"x":2} ]}}}`: `{"spec":{"dns":{"providers":[1,{}]}}}`,
 		`{"spec":{"dns":"x"}}`: `{"spec":{"dns":"x"}}`, deep: "{}", `{"x":"","":"","kind":"","y":[""]}`: `{"kind":""}`,
 	} {
-		if got := string(shape.Cut(nil, []byte(text))); got != want {
-			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
-		}
+		expect.Equal(t, string(shape.Cut(nil, []byte(text))), want, "%s", text)
 	}
 }
 

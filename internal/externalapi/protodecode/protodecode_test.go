@@ -51,9 +51,7 @@ func TestDecodeMetadata(t *testing.T) {
 	must.Succeed(t, metadataShape.Decode(raw, &got))
 	want := sliceOf(t, &whole)
 	expect.DeepEqual(t, got, want, "(-JSON +Protocol Buffers)")
-	if got.Annotations["bad"] != "a��b" {
-		t.Errorf("got %q for what is no UTF-8", got.Annotations["bad"])
-	}
+	expect.Equal(t, got.Annotations["bad"], "a��b", "got %q for what is no UTF-8", got.Annotations["bad"])
 }
 
 // message builds messages by hand.
@@ -101,13 +99,9 @@ func TestDecodeErrors(t *testing.T) {
 		"no field at all":              {message{0xff}, "unexpected EOF"},
 	} {
 		err := shootShape.Decode(c.raw, &gardencorev1beta1.Shoot{})
-		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %s…", name, err, c.want)
-		}
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.want), "%s: got %v, want %s…", name, err, c.want)
 	}
-	if err := shootShape.Decode(nil, &partialmeta.Object{}); err == nil {
-		t.Error("a Shoot is decoded into something else")
-	}
+	expect.Error(t, shootShape.Decode(nil, &partialmeta.Object{}), "a Shoot is decoded into something else")
 }
 
 func TestMissing(t *testing.T) {

@@ -160,32 +160,25 @@ func TestBring(t *testing.T) {
 	if diff := cmp.Diff(want, ways, cmp.AllowUnexported(found{})); diff != "" {
 		t.Error(diff)
 	}
-	if ways[0].text() == ways[1].text() || ways[0].text() != (found{when: want[0].when}).text() {
-		t.Error("ways are not told apart")
-	}
+	expect.True(t, ways[0].text() != ways[1].text() && ways[0].text() == (found{when: want[0].when}).text(),
+		"ways are not told apart")
 }
 
 // TestExecutables: the facts of the executables are found without an error, each switch of theirs is a field, and what nobody sets is what they
 // are defaulted to.
 func TestExecutables(t *testing.T) {
 	for _, e := range executables() {
-		if e.err != nil || len(e.Features) == 0 || len(e.Connections) == 0 {
-			t.Errorf("%s: %v", e.Executable, e.err)
-		}
+		expect.True(t, e.err == nil && len(e.Features) != 0 && len(e.Connections) != 0, "%s: %v", e.Executable, e.err)
 		all, err := schemaOf(e.config, comments{})
 		must.Succeed(t, err)
 		for _, f := range e.Features {
 			if f.Switch == "" {
 				continue
 			}
-			if _, err := section(all, f.Switch); err != nil {
-				t.Errorf("%s, %s: %v", e.Executable, f.Name, err)
-			}
+			expect.Succeed(t, expect.ErrorOf(section(all, f.Switch)), "%s, %s", e.Executable, f.Name)
 		}
 		for _, c := range e.Connections {
-			if _, err := section(all, c.Path+".kubeconfig"); err != nil {
-				t.Errorf("%s: %v", e.Executable, err)
-			}
+			expect.Succeed(t, expect.ErrorOf(section(all, c.Path+".kubeconfig")), "%s", e.Executable)
 		}
 		for _, path := range []string{"webhooks", "healthProbes", "metrics"} {
 			if port, _ := e.Config["server"].(map[string]any)[path].(map[string]any)["port"].(int); port <= 0 {

@@ -64,9 +64,7 @@ func TestSchemaOf(t *testing.T) {
 		"a limit that is none":  {comments{path + "Port": of("+kubebuilder:validation:Minimum=x")}, reflect.TypeFor[sections](), `sections.Port: strconv.Atoi: parsing "x"`},
 		"a field of a function": {nil, reflect.TypeFor[struct{ F func() }](), "no schema for func()"},
 	} {
-		if _, err := schemaOf(bad.typed, bad.comments); err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.ErrorContains(t, expect.ErrorOf(schemaOf(bad.typed, bad.comments)), bad.want, "%s", name)
 	}
 }
 
@@ -90,9 +88,8 @@ func TestGraft(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"c.old", "a.b.old.older"} {
-		if err := graft(whole, path, b); err == nil || !strings.Contains(err.Error(), "the configuration has no "+path[:strings.LastIndex(path, ".")]) {
-			t.Errorf("%s: got %v", path, err)
-		}
+		expect.ErrorContains(t, graft(whole, path, b), "the configuration has no "+path[:strings.LastIndex(path, ".")],
+			"%s", path)
 	}
 }
 
@@ -115,10 +112,7 @@ func TestComments(t *testing.T) {
 	all, err := readComments("../../..")
 	must.Succeed(t, err)
 	level := all[module+"api/config/resourcemanager/v1alpha1.ResourceManagerConfiguration.LogLevel"]
-	if level.text == "" || strings.Contains(level.text, "+kubebuilder") || level.markers["Enum"] == "" {
-		t.Errorf("got %+v", level)
-	}
-	if _, err := readComments(t.TempDir()); err == nil || !strings.Contains(err.Error(), "there are no configurations in") {
-		t.Errorf("got %v", err)
-	}
+	expect.True(t, level.text != "" && !strings.Contains(level.text, "+kubebuilder") && level.markers["Enum"] != "",
+		"got %+v", level)
+	expect.ErrorContains(t, expect.ErrorOf(readComments(t.TempDir())), "there are no configurations in")
 }

@@ -21,7 +21,5 @@ func TestCommandLines(t *testing.T) {
 		must.Succeed(t, err)
 		expect.DeepEqual(t, page(), string(content), "make generate was forgotten")
 	}
-	if number != 4 {
-		t.Errorf("there are %d pages, want one for each executable and the client", number)
-	}
+	expect.Equal(t, number, 4, "there are %d pages, want one for each executable and the client", number)
 }

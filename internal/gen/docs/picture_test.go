@@ -20,9 +20,8 @@ func TestPicture(t *testing.T) {
 	for _, w := range relation.Watches {
 		for _, r := range w.Rows {
 			for _, from := range r.From {
-				if !strings.Contains(lines, "─ "+relation.Schema.Names[from]+" [") {
-					t.Errorf("%s is not drawn", relation.Schema.Names[from])
-				}
+				expect.Contains(t, lines, "─ "+relation.Schema.Names[from]+" [",
+					"%s is not drawn", relation.Schema.Names[from])
 			}
 			if !strings.Contains(lines, "["+r.ID) && !strings.Contains(lines, ", "+r.ID) {
 				t.Errorf("%s is not drawn", r.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestCommandLine: a flag, a group of flags or a paragraph of several commands stands in the page once.
@@ -26,9 +27,8 @@ func TestCommandLine(t *testing.T) {
 	}
 	c.Subcommands = append(c.Subcommands, more("ask"), more("beg"))
 	out := CommandLine(c)
-	if !strings.HasPrefix(out, "# Command line of thing\n") || !strings.Contains(out, "\n## show\n") {
-		t.Errorf("got:\n%s", out)
-	}
+	expect.True(t, strings.HasPrefix(out, "# Command line of thing\n") && strings.Contains(out, "\n## show\n"),
+		"got:\n%s", out)
 	for part, want := range map[string]int{
 		"- `--config`: the file\n": 1, "\n```\n--server\n```\n": 1, "They ask.\n": 1, "Common flags: `--config`, connection flags.\n": 1,
 		"Common flags: as [ask](#ask).\n": 1, "- `--beg`: own\n": 1, "Exit codes: `0` found.\n": 2, "`1` failure": 0, "help for": 0,

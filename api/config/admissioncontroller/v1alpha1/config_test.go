@@ -26,9 +26,7 @@ func TestDefaults(t *testing.T) {
 		c.Server.SeedAuthorizer.References != "Trusted" || c.Server.SeedAuthorizer.MaxStaleness.Duration != 10*time.Minute {
 		t.Errorf("CT-18: got %+v", c)
 	}
-	if err := Validate(c).ToAggregate(); err != nil {
-		t.Errorf("CT-18: %v", err)
-	}
+	expect.Succeed(t, Validate(c).ToAggregate(), "CT-18")
 	c = parse(t, "server: {resourceAdmissionConfiguration: {unrestrictedSubjects: [{kind: User, name: u}]}}")
 	expect.Equal(t, c.Server.ResourceAdmissionConfiguration.UnrestrictedSubjects[0].APIGroup, "rbac.authorization.k8s.io", "CT-20: got the apiGroup")
 }

@@ -63,14 +63,10 @@ func TestWalkerKnowsAllFields(t *testing.T) {
 		wanted[path] = Reference{kind, name}
 		return name
 	})
-	if len(wanted) < 24 {
-		t.Errorf("only %d fields were found in the types: %v", len(wanted), wanted)
-	}
+	expect.True(t, len(wanted) >= 24, "only %d fields were found in the types: %v", len(wanted), wanted)
 	found := FromPodSpec(spec)
 	for path, want := range wanted {
-		if !slices.Contains(found, want) {
-			t.Errorf("OPB-32: %s (%s) is not found: a new field?", path, want.Kind)
-		}
+		expect.True(t, slices.Contains(found, want), "OPB-32: %s (%s) is not found: a new field?", path, want.Kind)
 	}
 	expect.Equal(t, len(found), len(wanted), "references are found")
 }
@@ -188,9 +184,7 @@ func TestInjectAnnotations(t *testing.T) {
 			case *batchv1.CronJob, *batchv1beta1.CronJob:
 				places = 3
 			}
-			if len(h.present) != places {
-				t.Errorf("BH-GC-7/BH-GC-10: %T: annotated at %d places, want %d", object, len(h.present), places)
-			}
+			expect.Equal(t, len(h.present), places, "BH-GC-7/BH-GC-10: %T: annotated at %d places", object, len(h.present))
 			for _, annotations := range h.present {
 				if diff := cmp.Diff(wanted("extra"), annotations); diff != "" && round == 0 {
 					t.Errorf("REF-1/REF-2: %T: %s", object, diff)
@@ -260,11 +254,7 @@ func TestFromObject(t *testing.T) {
 	found, err := FromObject(rs)
 	must.Succeed(t, err)
 	for _, want := range []Reference{{Secret, "old"}, {ConfigMap, "in-template"}, {Secret, "pull"}} {
-		if !slices.Contains(found, want) {
-			t.Errorf("%v is not among %v", want, found)
-		}
+		expect.True(t, slices.Contains(found, want), "%v is not among %v", want, found)
 	}
-	if _, err := FromObject(&corev1.Service{}); err == nil {
-		t.Error("a Service refers to nothing that is known")
-	}
+	expect.Error(t, expect.ErrorOf(FromObject(&corev1.Service{})), "a Service refers to nothing that is known")
 }

@@ -304,9 +304,8 @@ func TestPropertyKubelet(t *testing.T) {
 		set := func(s []string) []string { s = slices.Clone(s); slices.Sort(s); return slices.Compact(s) }
 		want := len(request.DNSNames)+len(request.IPAddresses) > 0 && slices.Equal(set(nodeNames), set(request.DNSNames)) && slices.Equal(set(nodeIPs), set(request.IPAddresses))
 		got, err := Decide(context.Background(), usual, request, &world{nodes: map[string][]corev1.NodeAddress{"n": addresses}, machines: map[string]string{"m": "n"}})
-		if err != nil || (got.Outcome == Approved) != want {
-			rt.Errorf("SW-7/C12: got %+v, %v, want approved: %v", got, err, want)
-		}
+		expect.True(rt, err == nil && (got.Outcome == Approved) == want,
+			"SW-7/C12: got %+v, %v, want approved: %v", got, err, want)
 	})
 }
 
@@ -334,9 +333,8 @@ func TestPropertyOwn(t *testing.T) {
 		if err != nil || got.Outcome != Approved {
 			return
 		}
-		if slices.Contains(request.Organization, "system:masters") || len(request.Organization) > 1 {
-			rt.Fatalf("approved for %v", request.Organization)
-		}
+		expect.True(rt, !slices.Contains(request.Organization, "system:masters") && len(request.Organization) <= 1,
+			"approved for %v", request.Organization)
 		machine, isAgent := strings.CutPrefix(request.Subject, nodeAgentPrefix)
 		switch {
 		case request.Username == request.Subject:

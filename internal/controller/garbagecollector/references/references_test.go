@@ -18,13 +18,9 @@ func TestOld(t *testing.T) {
 	for after, want := range map[time.Duration]bool{5 * time.Minute: false, 10*time.Minute - 1: false, 10 * time.Minute: true, time.Hour: true} {
 		expect.Equal(t, Old(object, 10*time.Minute, created.Add(after)), want, "after %s", after)
 	}
-	if !Old(object, 0, created) {
-		t.Error("R11: no minimum age")
-	}
+	expect.True(t, Old(object, 0, created), "R11: no minimum age")
 	object.DeletionTimestamp = &object.CreationTimestamp
-	if Old(object, 10*time.Minute, created.Add(time.Hour)) {
-		t.Error("1.6: it is being deleted already")
-	}
+	expect.False(t, Old(object, 10*time.Minute, created.Add(time.Hour)), "1.6: it is being deleted already")
 }
 
 // GC-8: a reference counts in the namespace of its holder, and for the kind that it names.

@@ -209,9 +209,7 @@ func TestWhere(t *testing.T) {
 			for _, o := range x.Decide("a").Write {
 				got = append(got, o.GetNamespace())
 			}
-			if !slices.Equal(got, tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
-			}
+			expect.DeepEqual(t, got, tc.want)
 		})
 	}
 	own := world()
@@ -224,9 +222,7 @@ func TestWhere(t *testing.T) {
 	bare := world()
 	bare.SetService(svc("a", "web", "*"))
 	bare.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
-	if d := bare.Decide("a"); len(d.Write) > 0 {
-		t.Errorf("ICC-7/a Service without ports: got %v", d)
-	}
+	expect.Empty(t, bare.Decide("a").Write, "ICC-7/a Service without ports")
 }
 
 // apply makes the cluster what is decided, and says how much that was.
@@ -263,9 +259,7 @@ func TestChanges(t *testing.T) {
 	if got := x.where("a"); !slices.Equal(got, []string{"in1", "in2"}) {
 		t.Fatalf("got %v", got)
 	}
-	if apply(x, "a") > 0 {
-		t.Error("ICC-10: a second look writes")
-	}
+	expect.Equal(t, apply(x, "a"), 0, "ICC-10: a second look writes")
 	if changed := x.SetService(svc("a", "web", "*", ports[1], ports[0])); !slices.Equal(changed, []string{"a"}) || apply(x, "a") > 0 {
 		t.Error("ICC-7: patches are sorted, so that the order of ports is none of theirs")
 	}
@@ -278,9 +272,7 @@ func TestChanges(t *testing.T) {
 		"ICC-3/not one any more":   x.SetNamespace(space("in3")),
 		"ICC-3/EnvoyFilter edited": x.SetFilter(&istio.EnvoyFilter{Object: stored(filter("a", "uid of a", "in1", nil)).Object, Spec: runtime.RawExtension{Raw: []byte(`{}`)}}),
 	} {
-		if !slices.Contains(changed, "a") {
-			t.Errorf("%s: concerns %v", what, changed)
-		}
+		expect.True(t, slices.Contains(changed, "a"), "%s: concerns %v", what, changed)
 	}
 	if changed := x.SetNamespace(space("in4", "gardener.cloud/role=istio-ingress")); slices.Contains(changed, "a") {
 		t.Errorf("ICC-3/an ingress namespace that no rule of a names: %v", changed)
@@ -289,9 +281,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("ICC-3/a label that does not count: %v", changed)
 	}
 	apply(x, "a")
-	if got := x.where("a"); len(got) > 0 {
-		t.Errorf("ICC-10/no patches, no filter: %v", got)
-	}
+	expect.Empty(t, x.where("a"), "ICC-10/no patches, no filter")
 
 	x = world()
 	x.SetService(svc("a", "web", "*", ports...))
@@ -307,20 +297,14 @@ func TestChanges(t *testing.T) {
 		t.Errorf("not an ingress namespace any more: %v", got)
 	}
 	x.SetRule(&Rule{NamespacedName: types.NamespacedName{Namespace: "a", Name: "r"}, Unreadable: true})
-	if apply(x, "a") > 0 {
-		t.Error("ICC-5: something is done because a rule cannot be read")
-	}
+	expect.Equal(t, apply(x, "a"), 0, "ICC-5: something is done because a rule cannot be read")
 	x.Remove(Rules, "a", "r")
 	apply(x, "a")
-	if got := x.where("a"); len(got) > 0 {
-		t.Errorf("ICC-10/last DestinationRule deleted: %v", got)
-	}
+	expect.Empty(t, x.where("a"), "ICC-10/last DestinationRule deleted")
 	x.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
 	apply(x, "a")
 	x.Remove(Namespaces, "", "a")
-	if apply(x, "a") > 0 {
-		t.Error("ICC-4: the source namespace is gone, and what it had goes with it")
-	}
+	expect.Equal(t, apply(x, "a"), 0, "ICC-4: the source namespace is gone, and what it had goes with it")
 }
 
 // ICC-10: what is not ours is left alone, and nothing is decided before all is known.
@@ -332,33 +316,27 @@ func TestOwnership(t *testing.T) {
 	other := stored(filter("a", "uid of a", "in1", nil))
 	other.Name = "mine"
 	x.SetFilter(other)
-	if d := x.Decide("a"); len(d.Delete) > 0 {
-		t.Errorf("got %v", d.Delete)
-	}
+	expect.Empty(t, x.Decide("a").Delete)
 	y := NewIndex(nil)
 	y.SetNamespace(space("a"))
 	y.SetNamespace(space("in1", "gardener.cloud/role=istio-ingress"))
 	y.SetFilter(stored(filter("a", "uid of a", "in1", nil)))
 	for _, kind := range kinds[:3] {
-		if y.Complete(kind); len(y.Decide("a").Delete) > 0 {
-			t.Errorf("ICC-1: deleted after %s only", kind)
-		}
+		y.Complete(kind)
+		expect.Empty(t, y.Decide("a").Delete, "ICC-1: deleted after %s only", kind)
 	}
 	if changed := y.Complete(kinds[3]); !slices.Equal(changed, []string{"a"}) || len(y.Decide("a").Delete) != 1 {
 		t.Errorf("ICC-10: got %v", changed)
 	}
 	y.Forget()
-	if len(y.Decide("a").Delete) > 0 || len(y.Complete(Services)) > 0 {
-		t.Error("ICC-1: something is decided without the kinds")
-	}
+	expect.True(t, len(y.Decide("a").Delete) == 0 && len(y.Complete(Services)) == 0,
+		"ICC-1: something is decided without the kinds")
 	watched := complete(NewIndex([]string{"a"}))
 	watched.SetNamespace(space("a"))
 	watched.SetNamespace(space("in1", "gardener.cloud/role=istio-ingress"))
 	watched.SetService(svc("a", "web", "*", corev1.ServicePort{Port: 1}))
 	watched.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
-	if d := watched.Decide("a"); len(d.Write) > 0 {
-		t.Errorf("COM-3: written where nobody looks: %v", d.Write)
-	}
+	expect.Empty(t, watched.Decide("a").Write, "COM-3: written where nobody looks")
 }
 
 // Property: what is decided does not depend on the order of events, nor on what was there before.
@@ -396,16 +374,11 @@ func TestPropertyFunctionOfInputs(t *testing.T) {
 			fresh.SetRule(rules[name])
 		}
 		apply(fresh, "a")
-		if !slices.Equal(x.where("a"), fresh.where("a")) {
-			rt.Fatalf("got %v, want %v", x.where("a"), fresh.where("a"))
-		}
+		expect.DeepEqual(rt, x.where("a"), fresh.where("a"))
 		for namespace, e := range x.filters["a"] {
-			if e.digest != fresh.filters["a"][namespace].digest {
-				rt.Fatalf("the filter in %s depends on the past", namespace)
-			}
+			expect.Equal(rt, e.digest, fresh.filters["a"][namespace].digest,
+				"the filter in %s depends on the past", namespace)
 		}
-		if apply(x, "a") > 0 {
-			rt.Fatal("something is left to do")
-		}
+		expect.Equal(rt, apply(x, "a"), 0, "something is left to do")
 	})
 }

@@ -61,30 +61,21 @@ func TestRetain(t *testing.T) {
 			x := spaces(t)
 			changed := c.retain(x)
 			slices.Sort(changed)
-			if !slices.Equal(changed, c.changed) {
-				t.Errorf("it concerns %v, want %v", changed, c.changed)
-			}
+			expect.DeepEqual(t, changed, c.changed, "it concerns")
 			apply(x, "a")
 			apply(x, "b")
-			if got := x.where("a"); !slices.Equal(got, c.a) {
-				t.Errorf("filters of a are in %v, want %v", got, c.a)
-			}
-			if got := x.where("b"); !slices.Equal(got, c.b) {
-				t.Errorf("filters of b are in %v, want %v", got, c.b)
-			}
+			expect.DeepEqual(t, x.where("a"), c.a, "filters of a are")
+			expect.DeepEqual(t, x.where("b"), c.b, "filters of b are")
 			x.SetNamespace(space("lock")) // It would wait for ever if the lock was kept.
 		})
 	}
 	x := spaces(t)
-	if x.Retain(Filters, "in1", none); !slices.Equal(x.where("a"), []string{"in2"}) {
-		t.Errorf("ICC-10: filters of a are known in %v", x.where("a"))
-	}
-	if x.Retain(Filters, "", none); len(x.filters) > 0 {
-		t.Errorf("ICC-10: filters are known: %v", x.filters)
-	}
-	if x.Retain(Namespaces, "", none); len(x.Decide("a").Write) > 0 {
-		t.Error("ICC-4: filters are written for a namespace that is gone")
-	}
+	x.Retain(Filters, "in1", none)
+	expect.DeepEqual(t, x.where("a"), []string{"in2"}, "ICC-10: filters of a are known")
+	x.Retain(Filters, "", none)
+	expect.Empty(t, x.filters, "ICC-10: filters are known")
+	x.Retain(Namespaces, "", none)
+	expect.Empty(t, x.Decide("a").Write, "ICC-4: filters are written for a namespace that is gone")
 }
 
 // TestForget: after it nothing is known (ICC-1).
@@ -94,9 +85,7 @@ func TestForget(t *testing.T) {
 	if got := complete(x).Complete(Services); len(got) > 0 {
 		t.Errorf("ICC-1: %v are known", got)
 	}
-	if len(x.Decide("a").Write) > 0 || len(x.namespaces) > 0 {
-		t.Error("ICC-1: namespaces are known")
-	}
+	expect.True(t, len(x.Decide("a").Write) == 0 && len(x.namespaces) == 0, "ICC-1: namespaces are known")
 }
 
 // TestRemoveNamespace: an ingress namespace that is gone concerns those whose rules reach it; another one concerns nobody (ICC-3, ICC-4).
@@ -104,20 +93,14 @@ func TestRemoveNamespace(t *testing.T) {
 	for name, want := range map[string][]string{"in1": {"a", "b"}, "other": nil, "unknown": nil, "a": nil} {
 		changed := spaces(t).Remove(Namespaces, "", name)
 		slices.Sort(changed)
-		if !slices.Equal(changed, want) {
-			t.Errorf("ICC-3: without %s: concerns %v, want %v", name, changed, want)
-		}
+		expect.DeepEqual(t, changed, want, "ICC-3: without %s: concerns", name)
 	}
 	x := world()
 	r := rule(t, "{host: web, exportTo: ['.']}")
 	r.Namespace = "in1"
 	x.SetRule(r)
-	if got := x.Remove(Namespaces, "", "in1"); !slices.Equal(got, []string{"in1"}) {
-		t.Errorf("ICC-3: a rule for its own namespace: concerns %v", got)
-	}
-	if got := x.Remove(Namespaces, "", "in2"); len(got) > 0 {
-		t.Errorf("ICC-3: a rule for another namespace: concerns %v", got)
-	}
+	expect.DeepEqual(t, x.Remove(Namespaces, "", "in1"), []string{"in1"}, "ICC-3: a rule for its own namespace: concerns")
+	expect.Empty(t, x.Remove(Namespaces, "", "in2"), "ICC-3: a rule for another namespace: concerns")
 }
 
 // TestSourceOf: a filter is ours if its label says so and its controller is the namespace of its name (ICC-10).
@@ -152,15 +135,12 @@ func TestSourceOf(t *testing.T) {
 // TestSame: filters are the same if all that is managed of them is (ICC-10).
 func TestSame(t *testing.T) {
 	one := func() []any { return []any{map[string]any{"a": "b"}} }
-	if !Same(filter("a", "u", "in1", one()), filter("a", "u", "in1", one())) {
-		t.Error("ICC-10: equal filters differ")
-	}
+	expect.True(t, Same(filter("a", "u", "in1", one()), filter("a", "u", "in1", one())), "ICC-10: equal filters differ")
 	if Same(filter("a", "u", "in1", one()), filter("a", "u", "in1", nil)) || Same(filter("a", "u", "in1", one()), filter("a", "v", "in1", one())) {
 		t.Error("ICC-10: different filters are the same")
 	}
-	if digest(nil, nil, []byte("{")) == digest(nil, nil, []byte("[")) {
-		t.Error("ICC-10: what cannot be read is the same")
-	}
+	expect.True(t, digest(nil, nil, []byte("{")) != digest(nil, nil, []byte("[")),
+		"ICC-10: what cannot be read is the same")
 }
 
 // TestFirstRuleCounts: of two rules about one host the first by name counts, as for Istio (ICC-6).

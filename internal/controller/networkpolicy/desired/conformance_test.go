@@ -143,9 +143,7 @@ func TestOwnNamespaceTerminating(t *testing.T) {
 	w.want("NP-6", "a/ingress-to-s-tcp-1", "a/egress-to-s-tcp-1", "a/ingress-to-s-tcp-1-from-b")
 	w.writes = nil
 	w.service(service("a", "s", []string{"2:2"}, "namespace-selectors", `[{}]`))
-	if len(w.writes) > 0 {
-		t.Errorf("NP-6: own namespace terminating and ports changed: %v", w.writes)
-	}
+	expect.Empty(t, w.writes, "NP-6: own namespace terminating and ports changed")
 	w.settle(w.Remove(Services, "a", "s"))
 	w.want("NP-3/Service deleted")
 }
@@ -236,13 +234,9 @@ func TestChanges(t *testing.T) {
 	}
 	w.writes = nil
 	o.Labels, o.Status.LoadBalancer.Ingress = map[string]string{"some": "label"}, []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
-	if requests := w.SetService(o); len(requests) > 0 {
-		t.Errorf("NP-40: what does not decide asks for nothing: %v", requests)
-	}
+	expect.Empty(t, w.SetService(o), "NP-40: what does not decide asks for nothing")
 	w.settle([]Request{{Service: key("a", "s")}, {Service: key("a", "s"), Peer: "a"}})
-	if len(w.writes) > 0 {
-		t.Errorf("NP-9/NP-10/second reconcile without change: %v", w.writes)
-	}
+	expect.Empty(t, w.writes, "NP-9/NP-10/second reconcile without change")
 }
 
 // NP-1: what others do to policies.
@@ -283,9 +277,7 @@ func TestPoliciesByHand(t *testing.T) {
 			p := w.policy(namespace, name).DeepCopy()
 			delete(p.Annotations, AnnotationDescription)
 			w.settle(w.store(p))
-			if w.policy(namespace, name).Annotations[AnnotationDescription] == "" {
-				t.Error("it stays away")
-			}
+			expect.True(t, w.policy(namespace, name).Annotations[AnnotationDescription] != "", "it stays away")
 		})
 	}
 	t.Run("NP-42/orphan", func(t *testing.T) {
@@ -387,9 +379,7 @@ func TestWorld(t *testing.T) {
 			}
 			w.writes = nil
 			w.settle(w.store(stored))
-			if len(w.writes) > 0 {
-				t.Errorf("NP-9: got %v", w.writes)
-			}
+			expect.Empty(t, w.writes, "NP-9")
 			w.service(service("a", "s", nil))
 			w.want("NP-15/removed")
 		})
@@ -469,9 +459,7 @@ func TestLongKeys(t *testing.T) {
 		t.Errorf("NP-21: the effective key everywhere: %v", p)
 	}
 	d := w.Decide(Request{Service: key("a", long)})
-	if d.Long != prefix+"to-"+long+"-tcp-5678" || d.Short != short {
-		t.Errorf("NP-23: got %q, %q", d.Long, d.Short)
-	}
+	expect.True(t, d.Long == prefix+"to-"+long+"-tcp-5678" && d.Short == short, "NP-23: got %q, %q", d.Long, d.Short)
 	w.namespace("shoot--my-project--my-long-cluster-name")
 	w.namespace("b")
 	w.service(service("shoot--my-project--my-long-cluster-name", "kube-apiserver", []string{"443:443"}, "namespace-selectors", `[{}]`))

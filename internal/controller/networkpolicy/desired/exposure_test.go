@@ -214,9 +214,7 @@ func TestTwoGateways(t *testing.T) {
 	expect.Equal(t, clients(w.policy("a", "ingress-to-web-tcp-8080-from-istio-ingress")), "istio=ingress in istio-ingress; istio=other in istio-ingress; "+prefix+"to-a-web-tcp-8080=allowed in istio-ingress", "NP-12/NP-17 have the same name; both may come")
 	w.writes = nil
 	w.settle([]Request{{Service: key("a", "web")}, {Service: key("a", "web"), Peer: "istio-ingress"}, {Service: key("a", "web"), Peer: "a"}})
-	if len(w.writes) > 0 {
-		t.Errorf("they flip-flop: %v", w.writes)
-	}
+	expect.Empty(t, w.writes, "they flip-flop")
 }
 
 // Policies for Gateways stay as long as it is not known which Gateways there are.

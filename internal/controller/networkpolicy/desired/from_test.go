@@ -1,10 +1,11 @@
 package desired
 
 import (
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // NP-32: names of Services, of their ports and of aliases may have "-from-" in them; a policy that nobody wants any more goes all the same.
@@ -52,9 +53,7 @@ func TestPeersOf(t *testing.T) {
 		"NP-12/a way out":             {key("a", "egress-to-logs-tcp-x-from-b"), []string{"a", "b"}},
 		"NP-8/of another name":        {key("a", "mine-from-b"), []string{"a", "b"}},
 	} {
-		if got := peersOf(of, tc.policy); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: got %v, want %v", name, got, tc.want)
-		}
+		expect.DeepEqual(t, peersOf(of, tc.policy), tc.want, "%s", name)
 	}
 }
 
@@ -66,9 +65,7 @@ func TestTargetsOnce(t *testing.T) {
 	for _, target := range got {
 		ids = append(ids, target.id())
 	}
-	if want := []string{"tcp-8080", "tcp-9090"}; !slices.Equal(ids, want) {
-		t.Errorf("got %v, want %v", ids, want)
-	}
+	expect.DeepEqual(t, ids, []string{"tcp-8080", "tcp-9090"})
 }
 
 // NP-51: a Gateway that is not there or has no valid selector leads nowhere, also if somebody told of Pods for its selector.
@@ -90,9 +87,7 @@ func TestRoutesThrough(t *testing.T) {
 				}
 			}
 			x.SetVirtualService(NewVirtualService(key("a", "v"), []string{tc.gateway}, []Destination{{"web.a.svc.cluster.local", 80}}))
-			if got := x.istio.routes(key("a", "web")); len(got) != tc.want {
-				t.Errorf("%d ways: %v", len(got), got)
-			}
+			expect.Equal(t, len(x.istio.routes(key("a", "web"))), tc.want, "ways")
 		})
 	}
 }

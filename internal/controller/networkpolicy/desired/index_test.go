@@ -79,26 +79,18 @@ func TestSelectorsOfGateways(t *testing.T) {
 	gateway := Gateway{NamespacedName: key("a", "gw"), Selector: map[string]string{"istio": "ingress"}}
 	x.SetGateway(gateway)
 	x.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, nil))
-	if got := x.GatewaySelectors(); len(got) != 0 {
-		t.Errorf("NP-51: a VirtualService that leads nowhere needs the Pods of %v", got)
-	}
+	expect.Empty(t, x.GatewaySelectors(), "NP-51: a VirtualService that leads nowhere needs the Pods of")
 	x.SetVirtualService(NewVirtualService(key("a", "v"), []string{"gw"}, []Destination{{"web.a.svc.cluster.local", 80}}))
 	x.SetGateway(Gateway{NamespacedName: gateway.NamespacedName, Unreadable: true})
-	if got := x.GatewaySelectors(); !slices.Equal(got, []string{"istio=ingress"}) {
-		t.Errorf("NP-51: the selector of an unreadable Gateway became %v", got)
-	}
+	expect.DeepEqual(t, x.GatewaySelectors(), []string{"istio=ingress"}, "NP-51: the selector of an unreadable Gateway")
 	x.SetGatewayPod("istio=ingress", key("istio-ingress", "p"), true)
-	if !x.istio.hasGate("istio-ingress") {
-		t.Error("NP-52: a Pod of a Gateway is not known")
-	}
+	expect.True(t, x.istio.hasGate("istio-ingress"), "NP-52: a Pod of a Gateway is not known")
 	x.ForgetGatewayPods("istio=ingress")
-	if x.istio.hasGate("istio-ingress") || len(x.istio.gates) != 0 {
-		t.Error("NP-52: Pods of a selector that no Gateway has any more are known")
-	}
+	expect.True(t, !x.istio.hasGate("istio-ingress") && len(x.istio.gates) == 0,
+		"NP-52: Pods of a selector that no Gateway has any more are known")
 	x.Remove(VirtualServices, "a", "v")
-	if len(x.istio.virtual) != 0 || len(x.GatewaySelectors()) != 0 {
-		t.Errorf("NP-51: a VirtualService that is gone leaves %v", x.istio.virtual)
-	}
+	expect.True(t, len(x.istio.virtual) == 0 && len(x.GatewaySelectors()) == 0,
+		"NP-51: a VirtualService that is gone leaves %v", x.istio.virtual)
 }
 
 // NP-1: once all first lists are there, all Services are looked at, and those that are gone and that policies name.
@@ -108,9 +100,7 @@ func TestCompleteRequestsEachService(t *testing.T) {
 	x.SetService(service("a", "web", []string{"1:1"}))
 	x.SetPolicy(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", Labels: map[string]string{LabelServiceNamespace: "a", LabelServiceName: "gone"}}})
 	for _, kind := range []Kind{Services, Namespaces} {
-		if got := x.Complete(kind); len(got) > 0 {
-			t.Errorf("NP-1: without the list of policies got %v, want no request", got)
-		}
+		expect.Empty(t, x.Complete(kind), "NP-1: without the list of policies")
 	}
 	expect.DeepEqual(t, asked(x.Complete(Policies)), []string{"a/gone", "a/web"}, "NP-1")
 }

@@ -1,6 +1,10 @@
 package desired
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
+)
 
 // TestOnlyForExistingPods: policies only where a Pod with the label exists. Off by default, as a new Pod runs without
 // its policies for a moment (NP-37).
@@ -19,9 +23,8 @@ func TestOnlyForExistingPods(t *testing.T) {
 	w.want("NP-30/in another namespace the label is another one", pair...)
 	w.settle(w.SetPod("b", "p", map[string]string{prefix + "to-a-s-tcp-1": "allowed"}))
 	w.want("NP-35", append(pair, other...)...)
-	if requests := w.SetPod("a", "q", map[string]string{prefix + "to-s-tcp-1": "allowed"}); len(requests) > 0 {
-		t.Errorf("NP-36: a label that is there already: %v", requests)
-	}
+	expect.Empty(t, w.SetPod("a", "q", map[string]string{prefix + "to-s-tcp-1": "allowed"}),
+		"NP-36: a label that is there already")
 	w.settle(w.Remove(Pods, "a", "p"))
 	w.want("NP-32/one of two Pods is gone", append(pair, other...)...)
 	w.settle(w.Remove(Pods, "a", "q"))

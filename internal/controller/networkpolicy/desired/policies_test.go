@@ -24,16 +24,13 @@ func TestSameNameOfTwoServices(t *testing.T) {
 	w.told("NP-12", "NetworkPolicy x/egress-to-a-b-c-tcp-1: it already exists for Service a/b-c and is not changed")
 	w.writes = nil
 	w.settle([]Request{{Service: key("a", "b-c")}, {Service: key("a-b", "c")}})
-	if len(w.writes) > 0 {
-		t.Errorf("they flip-flop: %v", w.writes)
-	}
+	expect.Empty(t, w.writes, "they flip-flop")
 	w.settle(w.Remove(Services, "a-b", "c"))
 	expect.Equal(t, w.policy("x", "egress-to-a-b-c-tcp-1").Labels[LabelServiceName], "b-c", "NP-3: the policy of another Service is deleted")
 	w.service(service("a-b", "c", []string{"1:1"}, selectors...))
 	w.settle(w.Remove(Services, "a", "b-c"))
-	if got := w.policy("x", "egress-to-a-b-c-tcp-1").Labels; got[LabelServiceName] != "c" {
-		t.Errorf("whoever waits for the name gets it when it is free: %v", got)
-	}
+	expect.Equal(t, w.policy("x", "egress-to-a-b-c-tcp-1").Labels[LabelServiceName], "c",
+		"whoever waits for the name gets it when it is free")
 }
 
 // A policy that two reasons want gets the form of one of them when the other ends.
@@ -65,9 +62,8 @@ func TestWatchedNamespaces(t *testing.T) {
 	p := w.policy("a", "egress-to-s-tcp-1").DeepCopy()
 	p.Name, p.Labels[LabelServiceNamespace] = "egress-to-b-s-tcp-1", "b"
 	w.settle(w.store(p))
-	if w.policies[key("a", "egress-to-b-s-tcp-1")] == nil {
-		t.Error("NP-42: the policy of a Service that cannot be seen is deleted")
-	}
+	expect.True(t, w.policies[key("a", "egress-to-b-s-tcp-1")] != nil,
+		"NP-42: the policy of a Service that cannot be seen is deleted")
 }
 
 // TestPolicyEvents: the last event about a policy counts, whatever its version, and only a change asks for the policy.
@@ -115,26 +111,16 @@ func TestRequestsOfNamespaces(t *testing.T) {
 	w.service(service("a", "open", []string{"1:1"}, "namespace-selectors", `[{"matchLabels":{"x":"1"}}]`))
 	w.service(service("a", "closed", []string{"1:1"}))
 	requests := w.SetNamespace(namespaceObject("b", "x=1"))
-	if want := []Request{{Service: key("a", "open"), Peer: "b"}}; !slices.Equal(requests, want) {
-		t.Errorf("NP-41/new namespace: got %v", requests)
-	}
-	if requests := w.SetNamespace(namespaceObject("b", "x=1")); len(requests) > 0 {
-		t.Errorf("NP-41/only if labels changed: got %v", requests)
-	}
-	if requests := w.SetNamespace(namespaceObject("b", "x=1", "other=label")); len(requests) > 0 {
-		t.Errorf("NP-41/a label that no selector reads: got %v", requests)
-	}
+	expect.DeepEqual(t, requests, []Request{{Service: key("a", "open"), Peer: "b"}}, "NP-41/new namespace")
+	expect.Empty(t, w.SetNamespace(namespaceObject("b", "x=1")), "NP-41/only if labels changed")
+	expect.Empty(t, w.SetNamespace(namespaceObject("b", "x=1", "other=label")), "NP-41/a label that no selector reads")
 	if requests, want := w.SetNamespace(namespaceObject("b")), (Request{Service: key("a", "open"), Peer: "b"}); !slices.Equal(requests, []Request{want}) {
 		t.Errorf("NP-41/what it let in before: got %v", requests)
 	}
 	o := service("a", "closed", []string{"1:1"})
 	o.Annotations = map[string]string{"other": "annotation"}
-	if requests := w.SetService(o); len(requests) > 0 {
-		t.Errorf("NP-40/another annotation: got %v", requests)
-	}
-	if requests := w.Retain(Namespaces, "", none); len(requests) != 2 {
-		t.Errorf("NP-41/not in the list: got %v", requests)
-	}
+	expect.Empty(t, w.SetService(o), "NP-40/another annotation")
+	expect.Equal(t, len(w.Retain(Namespaces, "", none)), 2, "NP-41/not in the list")
 }
 
 // NP-41: a namespace that was terminating and is there again may have lost the label that let it in while its policies were kept.

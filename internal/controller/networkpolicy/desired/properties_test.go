@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // inputs are all that decides about policies.
@@ -165,9 +167,8 @@ func TestPropertyPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 		w.valid()
 		for service := range in.services {
 			alone := tell(t, o, in, &service)
-			if diff := cmp.Diff(digests(alone.Wanted(service)), digests(w.Wanted(service))); diff != "" {
-				rt.Fatalf("the policies of %s depend on other Services: %s", service, diff)
-			}
+			expect.DeepEqual(rt, digests(w.Wanted(service)), digests(alone.Wanted(service)),
+				"the policies of %s depend on other Services", service)
 		}
 		w.agrees(rt, in)
 		// Nothing is left to do, and a check of one namespace comes to the same as a check of all.
@@ -258,9 +259,7 @@ func TestPropertyNamesAreUnique(t *testing.T) {
 			w.SetService(drawService(rt, k.Namespace, k.Name))
 			seen := map[types.NamespacedName]bool{}
 			for _, p := range w.Wanted(k) {
-				if seen[p.NamespacedName] {
-					rt.Fatalf("%s is wanted twice for %s", p, k)
-				}
+				expect.False(rt, seen[p.NamespacedName], "%s is wanted twice for %s", p, k)
 				seen[p.NamespacedName] = true
 				other, taken := owner[p.NamespacedName]
 				if taken && other != k && p.Namespace != k.Namespace && other.Namespace+"-"+other.Name == k.Namespace+"-"+k.Name {

@@ -175,23 +175,17 @@ func TestShelves(t *testing.T) {
 			s.add(e)
 		}
 		for peer, want := range map[string]int{"": count, "a": count, "b": count, "c": 0} {
-			if got := s.of(peer); len(got) != want {
-				t.Errorf("NP-14: %d of %d policies for %q", len(got), count, peer)
-			}
+			expect.Equal(t, len(s.of(peer)), want, "NP-14: of %d policies for %q", count, peer)
 		}
 		for n, e := range all {
-			if s.isEmpty() {
-				t.Errorf("NP-14: %d of %d policies are left and none is there", count-n, count)
-			}
+			expect.False(t, s.isEmpty(), "NP-14: %d of %d policies are left and none is there", count-n, count)
 			s.remove(e)
 		}
 		if !s.isEmpty() || len(s.of("")) != 0 {
 			t.Errorf("NP-14: %d policies are there and none is left", len(s.of("")))
 		}
 	}
-	if (*shelf)(nil).of("") != nil {
-		t.Error("NP-14: policies without a shelf")
-	}
+	expect.True(t, (*shelf)(nil).of("") == nil, "NP-14: policies without a shelf")
 }
 
 // TestPodCounts: only the first and the last Pod with a label in a namespace make a difference (NP-36).
@@ -216,9 +210,7 @@ func TestPodCounts(t *testing.T) {
 		for _, pod := range []string{"p", "q"} {
 			p.set(key("a", pod), nil)
 		}
-		if len(p.keys)+len(p.count) != 0 || p.has("a", "y") {
-			t.Errorf("%s: %v is kept", name, p)
-		}
+		expect.True(t, len(p.keys)+len(p.count) == 0 && !p.has("a", "y"), "%s: %v is kept", name, p)
 	}
 }
 

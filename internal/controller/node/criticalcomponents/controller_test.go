@@ -180,9 +180,8 @@ func TestNothingToWaitFor(t *testing.T) {
 	if err := f.target.List(t.Context(), list); err != nil || len(list.Items) != 1 {
 		t.Errorf("NCC-2: %d Events after a look at a Node without the taint, error %v", len(list.Items), err)
 	}
-	if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}}); err != nil {
-		t.Errorf("NCC-2/COM-7: a Node that is gone: %v", err)
-	}
+	expect.Succeed(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "gone"}})),
+		"NCC-2/COM-7: a Node that is gone")
 }
 
 // TestChecksInOrder: one check after the other; each is told of once.
@@ -245,9 +244,7 @@ func TestErrors(t *testing.T) {
 		if _, err := f.run(); err == nil || err.Error() != want {
 			t.Errorf("NCC-11: got %v, want %s", err, want)
 		}
-		if got := f.taints(); !strings.Contains(got, node.TaintCritical) {
-			t.Errorf("taints: %s", got)
-		}
+		expect.Contains(t, f.taints(), node.TaintCritical, "taints")
 	}
 }
 

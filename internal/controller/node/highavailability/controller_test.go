@@ -207,14 +207,10 @@ func TestWebhookIsLate(t *testing.T) {
 	f.deployment("on", "a", corev1.ScheduleAnyway)
 	f.deployment("on", "own", corev1.ScheduleAnyway, "mine")
 	f.seen = func() int { return 1 }
-	if result := f.wakes("it is late", "a", "own"); result.RequeueAfter != again {
-		t.Errorf("NHA-2: got %+v", result)
-	}
+	expect.Equal(t, f.wakes("it is late", "a", "own").RequeueAfter, again, "NHA-2")
 	f.seen = func() int { return 2 }
 	f.wakes("it has seen it", "a", "own")
-	if result := f.wakes("the last time", "own"); result.RequeueAfter != 0 {
-		t.Errorf("got %+v", result)
-	}
+	expect.Equal(t, f.wakes("the last time", "own").RequeueAfter, 0)
 	f.wakes("nobody looks after it")
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/node"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -44,12 +45,8 @@ func TestNamespaces(t *testing.T) {
 			}
 			f.node()
 			f.node()
-			if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(f.patched, tc.want) {
-				t.Errorf("patched in %v, want %v", f.patched, tc.want)
-			}
+			must.Succeed(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})))
+			expect.DeepEqual(t, f.patched, tc.want, "patched")
 			for _, o := range f.listed {
 				if o.Namespace != "" && !slices.Contains(tc.want, o.Namespace) {
 					t.Errorf("workloads of namespace %s were listed", o.Namespace)
@@ -75,9 +72,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("listed %s with limit %d", o.Namespace, o.Limit)
 		}
 	}
-	if workloads != 2 {
-		t.Errorf("workloads were listed %d times", workloads)
-	}
+	expect.Equal(t, workloads, 2, "workloads were listed %d times", workloads)
 	// A second page is read.
 	pages, seen := []string{"x", "y", ""}, []string(nil)
 	r := New(Options{Live: paged{f.target, &pages, &seen}})
@@ -97,9 +92,7 @@ func TestPatchesAtOnce(t *testing.T) {
 		f.node()
 		f.onPatch = func() { time.Sleep(time.Second) }
 		began := time.Now()
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})))
 		if took := time.Since(began); f.atOnce != parallel || len(f.woken) != 40 || took != 40/parallel*time.Second {
 			t.Errorf("%d patches, %d at once, in %s", len(f.woken), f.atOnce, took)
 		}
@@ -115,9 +108,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	if text := w.joined().Error(); len(text) > (shown+1)*(maxText+1) || !strings.HasSuffix(text, "and 990 more") {
 		t.Errorf("%d bytes", len(text))
 	}
-	if (&waking{}).joined() != nil {
-		t.Error("an error without a failure")
-	}
+	expect.Succeed(t, (&waking{}).joined(), "an error without a failure")
 }
 
 // NHA-2: checks on account of a webhook that is late count for the number of Nodes that they were for.
@@ -131,9 +122,7 @@ func TestLooksOfAnotherNumber(t *testing.T) {
 	f.wakes("two Nodes, second look", "own")
 	must.Succeed(t, f.target.Delete(t.Context(), &f.nodes()[1]))
 	f.seen = func() int { return 2 }
-	if result := f.wakes("one Node, the webhook is late", "a"); result.RequeueAfter != again {
-		t.Errorf("the webhook is not woken again: %+v", result)
-	}
+	expect.Equal(t, f.wakes("one Node, the webhook is late", "a").RequeueAfter, again, "the webhook is not woken aga")
 	f.seen = func() int { return 1 }
 	f.wakes("one Node, the webhook has seen it", "a")
 }

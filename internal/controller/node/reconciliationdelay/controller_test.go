@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -174,13 +173,9 @@ func TestFailure(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "node n07: ") {
-		t.Errorf("got %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})), "node n07: ")
 	delays := f.delays()
-	if delays["n07"] != "" || delays["n29"] == "" {
-		t.Errorf("got %v", delays)
-	}
+	expect.True(t, delays["n07"] == "" && delays["n29"] != "", "got %v", delays)
 	f.before, f.patches = nil, 0
 	f.run()
 	if f.patches != 1 || f.delays()["n07"] == "" {
@@ -220,21 +215,15 @@ func TestPredicates(t *testing.T) {
 		"serial":     func(n *corev1.Node) { n.Annotations[node.AnnotationSerial] = "true" },
 		"its Secret": func(n *corev1.Node) { n.Labels[node.LabelAgentSecret] = "other" },
 	} {
-		if !changed(change) {
-			t.Errorf("%s: no event", name)
-		}
+		expect.True(t, changed(change), "%s: no event", name)
 	}
 	for name, change := range map[string]func(*corev1.Node){
 		"version": func(n *corev1.Node) { n.ResourceVersion = "2" }, "status": func(n *corev1.Node) { n.Status.Phase = "x" }, "other annotations": func(n *corev1.Node) { n.Annotations["y"] = "z" },
 	} {
-		if changed(change) {
-			t.Errorf("%s: an event", name)
-		}
+		expect.False(t, changed(change), "%s: an event", name)
 	}
 	if !existence().Create(event.CreateEvent{Object: before}) || !existence().Delete(event.DeleteEvent{Object: before}) || existence().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
 		t.Error("creation and deletion")
 	}
-	if configurations().Create(event.CreateEvent{Object: before}) {
-		t.Error("a Secret of another kind")
-	}
+	expect.False(t, configurations().Create(event.CreateEvent{Object: before}), "a Secret of another kind")
 }

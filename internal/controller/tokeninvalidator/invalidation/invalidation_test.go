@@ -30,9 +30,7 @@ func TestWanted(t *testing.T) {
 		expect.Equal(t, Wanted(tc.account), tc.want, "%s", name)
 		tc.account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}}
 		Strip(tc.account)
-		if tc.account.ImagePullSecrets != nil {
-			t.Errorf("%s: what pulls images is kept in memory", name)
-		}
+		expect.True(t, tc.account.ImagePullSecrets == nil, "%s: what pulls images is kept in memory", name)
 		if got := Wanted(tc.account); got != tc.want || len(tc.account.Secrets) != 1 || tc.account.Annotations != nil {
 			t.Errorf("%s, stripped: got %v, %+v", name, got, tc.account)
 		}
@@ -48,9 +46,7 @@ func TestChanged(t *testing.T) {
 	}
 	other := account(nil)
 	other.Labels["own"], other.ImagePullSecrets = "y", []corev1.LocalObjectReference{{Name: "x"}}
-	if Changed(account(nil), other) {
-		t.Error("TI-2: something else has changed")
-	}
+	expect.False(t, Changed(account(nil), other), "TI-2: something else has changed")
 }
 
 func TestInUse(t *testing.T) {
@@ -70,9 +66,7 @@ func TestInUse(t *testing.T) {
 		"3.4/an environment":    {corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: from}}}, true},
 	} {
 		pods := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, {ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: tc.spec}}
-		if got := InUse("s", pods); (got == "p") != tc.want {
-			t.Errorf("%s: got %q", name, got)
-		}
+		expect.Equal(t, InUse("s", pods) == "p", tc.want, "%s", name)
 	}
 }
 

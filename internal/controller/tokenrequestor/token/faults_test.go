@@ -55,9 +55,7 @@ func TestFaultsOfKubeconfigs(t *testing.T) {
 
 // TestSmallest: what is as short as it can be counts like anything else.
 func TestSmallest(t *testing.T) {
-	if got := write(t, nil, true, "c"); string(got[KeyBundle]) != "c" {
-		t.Errorf("TR-22: a CA of one byte is written as %q", got[KeyBundle])
-	}
+	expect.Equal(t, string(write(t, nil, true, "c")[KeyBundle]), "c", "TR-22: a CA of one byte is written")
 	const config = "current-context: x\ncontexts:\n- name: x\n  context:\n    user: u\n    cluster: c\nusers:\n- name: u\n  user: {}\nclusters:\n- name: c\n  cluster: {}\n"
 	got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(config)}, true, "c")[KeyKubeconfig])
 	if want := strings.NewReplacer("user: {}", "user:\n      token: new", "cluster: {}", "cluster:\n      certificate-authority-data: Yw==").Replace(config); !cmp.Equal(decode(t, got), decode(t, want)) || strings.ContainsAny(got, "{}") {

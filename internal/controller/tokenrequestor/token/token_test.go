@@ -54,9 +54,7 @@ func ask(t testing.TB, more ...string) *Asked {
 
 func TestAsk(t *testing.T) {
 	for _, key := range []string{AnnotationName, AnnotationNamespace} {
-		if _, err := Ask(annotations(key, "")); err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("2.8/%s is missing: got %v", key, err)
-		}
+		expect.ErrorContains(t, expect.ErrorOf(Ask(annotations(key, ""))), key, "2.8/%s is missing", key)
 	}
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "false": false} {
 		expect.Equal(t, ask(t, AnnotationInjectCA, value).InjectCA, want, "2.1/%q", value)
@@ -85,9 +83,8 @@ func TestAsk(t *testing.T) {
 			t.Errorf("TR-15/BH-TR-10, %q: got %d, %v", value, got, err)
 		}
 	}
-	if _, err := ask(t, AnnotationExpiration, "unparsable").Seconds(); err == nil || !strings.Contains(err.Error(), "invalid duration") {
-		t.Errorf("TR-15: got %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(ask(t, AnnotationExpiration, "unparsable").Seconds()), "invalid duration",
+		"TR-15")
 }
 
 func TestDelay(t *testing.T) {
@@ -101,9 +98,8 @@ func TestDelay(t *testing.T) {
 		lifetime := time.Duration(rapid.Int64Range(int64(time.Minute), int64(1000*time.Hour)).Draw(rt, "lifetime"))
 		latest := min(lifetime/5*4+4, 24*time.Hour)
 		got := Delay(lifetime, rapid.Float64Range(0, 1).Draw(rt, "spread"))
-		if got > latest || got < latest/100*95-time.Microsecond {
-			rt.Errorf("C13: %s is not within 5%% below %s", got, latest)
-		}
+		expect.True(rt, got <= latest && got >= latest/100*95-time.Microsecond,
+			"C13: %s is not within 5%% below %s", got, latest)
 	})
 	expect.Equal(t, Stamp(time.Date(2026, 1, 1, 12, 0, 0, 999, time.FixedZone("x", 3600))), "2026-01-01T11:00:00Z", "TR-18/BH-TR-9")
 }
@@ -245,16 +241,14 @@ func TestWriteKubeconfig(t *testing.T) {
 	if string(data[KeyToken]) != "stays" || string(data[KeyBundle]) != "stays" || !strings.Contains(string(data[KeyKubeconfig]), "b2xk") {
 		t.Error("TR-23: token, bundle.crt or a CA have changed")
 	}
-	if got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers)}, true, "")[KeyKubeconfig]); !strings.Contains(got, "b2xk") {
-		t.Error("TR-23: a CA was removed")
-	}
+	expect.Contains(t, string(write(t, map[string][]byte{KeyKubeconfig: []byte(twoUsers)}, true, "")[KeyKubeconfig]), "b2xk",
+		"TR-23: a CA was removed")
 
 	asJSON, err := yaml.YAMLToJSON([]byte(twoUsers))
 	must.Succeed(t, err)
 	got = string(write(t, map[string][]byte{KeyKubeconfig: asJSON}, false, "")[KeyKubeconfig])
-	if strings.ContainsAny(got, "{[") || !strings.HasPrefix(got, "apiVersion: v1\n") {
-		t.Errorf("TR-23/JSON is written as YAML: got %s", got)
-	}
+	expect.True(t, !strings.ContainsAny(got, "{[") && strings.HasPrefix(got, "apiVersion: v1\n"),
+		"TR-23/JSON is written as YAML: got %s", got)
 	expect.DeepEqual(t, decode(t, got), withToken(t, string(asJSON), "u1", "new"), "BH-TR-6/JSON")
 }
 
@@ -314,9 +308,8 @@ func TestKubeconfigForms(t *testing.T) {
 			if got, err := Read(written); err != nil || got != "new" {
 				t.Errorf("read %q, %v", got, err)
 			}
-			if again := write(t, written, false, ""); string(again[KeyKubeconfig]) != string(written[KeyKubeconfig]) {
-				t.Errorf("written twice:\n%s", again[KeyKubeconfig])
-			}
+			expect.Equal(t, string(write(t, written, false, "")[KeyKubeconfig]), string(written[KeyKubeconfig]),
+				"written twice")
 		})
 	}
 }
@@ -373,9 +366,7 @@ func TestPropertyKubeconfig(t *testing.T) {
 		for _, u := range users {
 			found = found || u.(map[string]any)["name"] == user
 		}
-		if (err == nil) != found {
-			rt.Fatalf("user there: %v, error %v", found, err)
-		}
+		expect.Equal(rt, err == nil, found, "user there: %v, error %v", found, err)
 		if err != nil {
 			return
 		}
@@ -419,9 +410,7 @@ func TestHanded(t *testing.T) {
 		},
 	} {
 		source, target, err := handed(tc.source, tc.target, "new", false, nil)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.Succeed(t, err, "%s", name)
 		expect.DeepEqual(t, meaning(t, source), meaning(t, tc.wantSource), "%s, source", name)
 		expect.DeepEqual(t, meaning(t, target), meaning(t, tc.wantTarget), "%s, target", name)
 		if leftover, err := Leftover(source); leftover || err != nil {

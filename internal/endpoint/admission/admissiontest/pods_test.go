@@ -2,13 +2,13 @@ package admissiontest
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func mutate(change func(*corev1.Pod)) admission.Func {
@@ -98,8 +98,6 @@ func TestPropertiesTell(t *testing.T) {
 			func(l Pods) error { return l.alike([]byte(sent), new(int)) }, "the container of initContainers became",
 		},
 	} {
-		if err := c.property(c.properties); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %s", name, err, c.want)
-		}
+		expect.ErrorContains(t, c.property(c.properties), c.want, "%s", name)
 	}
 }
