@@ -18,21 +18,21 @@ func TestSetSaysWhatChanged(t *testing.T) {
 		edges []Edge
 		want  bool
 	}{
-		{"CT-SA-26/the first", []Edge{a, b}, true},
-		{"CT-SA-26/the same", []Edge{a, b}, false},
-		{"CT-SA-26/in another order", []Edge{b, a}, false},
-		{"CT-SA-26/twice, and with an edge to itself", []Edge{b, self, a, b}, false},
-		{"CT-SA-26/one of them", []Edge{b}, true},
-		{"CT-SA-26/of another class", []Edge{{b.From, b.To, Manages}}, true},
-		{"CT-SA-26/to a vertex that is not there", []Edge{{middle("m"), sink("c"), Manages}}, true},
-		{"CT-SA-26/from a vertex that is not there", []Edge{{low("l"), middle("m"), Refers}}, true},
-		{"CT-SA-26/none", nil, true},
-		{"CT-SA-26/none once more", nil, false},
+		{"GR-3/the first", []Edge{a, b}, true},
+		{"GR-3/the same", []Edge{a, b}, false},
+		{"GR-3/in another order", []Edge{b, a}, false},
+		{"GR-3/twice, and with an edge to itself", []Edge{b, self, a, b}, false},
+		{"GR-3/one of them", []Edge{b}, true},
+		{"GR-3/of another class", []Edge{{b.From, b.To, Manages}}, true},
+		{"GR-3/to a vertex that is not there", []Edge{{middle("m"), sink("c"), Manages}}, true},
+		{"GR-3/from a vertex that is not there", []Edge{{low("l"), middle("m"), Refers}}, true},
+		{"GR-3/none", nil, true},
+		{"GR-3/none once more", nil, false},
 	} {
 		expect.Equal(t, g.Set(middle("m"), step.edges), step.want, "%s: changed", step.name)
 	}
 	expect.True(t, g.Remove(middle("m")) && !g.Remove(middle("m")) && !g.Remove(middle("x")),
-		"CT-SA-26: Remove says whether the owner contributed")
+		"GR-3: Remove says whether the owner contributed")
 }
 
 // TestCyclesOfOneKind: vertices that lead to each other do not hold each other's way to a sink that both have lost.
@@ -72,7 +72,7 @@ func TestCheckWithOthersEdges(t *testing.T) {
 		expect.Equal(t, g.CheckWith(c.from, c.edges, c.to), c.want, "%s", name)
 	}
 	if !g.Set(high("h"), nil) { // It would wait for ever if a check kept its lock.
-		t.Error("CT-SA-26: nothing changed")
+		t.Error("GR-3: nothing changed")
 	}
 }
 

@@ -95,7 +95,7 @@ func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
 	return false
 }
 
-// Has reports whether the graph has a vertex (CT-G-2).
+// Has reports whether the graph has a vertex (GR-2).
 func (g *Graph) Has(v Vertex) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -32,13 +32,13 @@ func TestClasses(t *testing.T) {
 		from, to Vertex
 		want     Result
 	}{
-		"B-15/CT-G-19/the child's own vertex leads to the parent":    {sink("child"), sink("parent"), Result{Known: true, Reached: true}},
-		"B-15/CT-G-19/what belongs to the child does not":            {middle("of the child"), sink("parent"), Result{Known: true, Watched: true}},
-		"CT-G-20/a vertex leads to itself":                           {sink("child"), sink("child"), Result{Known: true, Reached: true}},
+		"B-15/the child's own vertex leads to the parent":            {sink("child"), sink("parent"), Result{Known: true, Reached: true}},
+		"B-15/what belongs to the child does not":                    {middle("of the child"), sink("parent"), Result{Known: true, Watched: true}},
+		"SA-13/a vertex leads to itself":                             {sink("child"), sink("child"), Result{Known: true, Reached: true}},
 		"SA-13/over a watched object":                                {high("child"), sink("child"), Result{Known: true, Watched: true, Reached: true}},
 		"B-6/parallel edges, one of them managed":                    {low("managed"), sink("parent"), Result{Known: true, Reached: true, Managed: true}},
 		"B-6/referred only":                                          {low("referred"), sink("parent"), Result{Known: true, Reached: true}},
-		"CT-G-2, 6.7/a start that is not there":                      {low("nobody"), sink("parent"), Result{}},
+		"GR-2, 6.7/a start that is not there":                        {low("nobody"), sink("parent"), Result{}},
 		"6.7/a sink that is not there":                               {low("referred"), sink("nobody"), Result{Known: true}},
 		"6.7/a start and a sink that are the same and are not there": {sink("nobody"), sink("nobody"), Result{}},
 	} {
@@ -85,7 +85,7 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-// TestReadersNeverSeeHalf is CT-SA-26: while one owner moves between two sinks, a reader always sees exactly one of them through
+// TestReadersNeverSeeHalf is GR-3: while one owner moves between two sinks, a reader always sees exactly one of them through
 // each of its edges, and what the owner keeps is never lost.
 func TestReadersNeverSeeHalf(t *testing.T) {
 	g := New(testSchema)
@@ -104,7 +104,7 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 				default:
 				}
 				if !g.Check(low("wide"), sink("kept")).Reached {
-					t.Error("CT-SA-26: what is kept was lost for a moment")
+					t.Error("GR-3: what is kept was lost for a moment")
 					return
 				}
 				g.Explain(low("wide"), sink("a"))

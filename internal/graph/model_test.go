@@ -202,7 +202,7 @@ func checkContents(t interface{ Fatalf(string, ...any) }, g *Graph, m model) {
 	}
 	for v := range vertices {
 		if !g.Has(v) {
-			t.Fatalf("CT-G-2: %s should be there", testSchema.String(v))
+			t.Fatalf("GR-2: %s should be there", testSchema.String(v))
 		}
 		contributed, is := m[v]
 		if got, watched := g.Contribution(v); watched != is || !sameEdges(got, contributed) {
@@ -320,7 +320,7 @@ func drawVertex(t *rapid.T, what string) Vertex {
 	}
 }
 
-// TestProperty is BH-GR-1, BH-GR-2, BH-GR-4, BH-GR-5, GR-2, GR-3, GR-4, GR-5, GR-6, CT-G-6, CT-G-18, CT-G-20 and CT-G-21 in one: after any
+// TestProperty is BH-GR-1, BH-GR-2, BH-GR-4, BH-GR-5, GR-2, GR-3, GR-4, GR-5, GR-6 in one: after any
 // sequence of events the graph equals the one built from what is there at the end, and its index equals a search; with any edges, cycles included.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

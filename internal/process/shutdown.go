@@ -12,7 +12,7 @@ const (
 	// drainTime is the time for which a process goes on serving after it has withdrawn its readiness.
 	drainTime = 800 * time.Millisecond
 	// GracePeriod limits the time in which everything ends after that; with drainTime it stays below the five seconds
-	// that deployments count on (CT-32).
+	// that deployments count on (OPB-17).
 	GracePeriod = 4 * time.Second
 )
 

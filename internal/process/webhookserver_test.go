@@ -186,7 +186,7 @@ func TestCertificateOnlyWhereOneIsNeeded(t *testing.T) {
 	}{
 		"PRC-40: no webhook":                           {},
 		"PRC-40: no webhook, the default folder":       {dir: "default"},
-		"CT-26: no webhook, no folder":                 {dir: "none", want: "no such file"},
+		"PRC-40: no webhook, no folder":                {dir: "none", want: "no such file"},
 		"PRC-40: a webhook":                            {register: true, want: "no such file"},
 		"PRC-40: no webhook, metrics have certificate": {guarded: true, want: "no such file"},
 	} {

@@ -69,14 +69,14 @@ func TestDecodeFrames(t *testing.T) {
 		kind, object, err := d.Decode()
 		shoot, is := object.(*gardencorev1beta1.Shoot)
 		if err != nil || kind != want.kind || !is || shoot.Name != want.name || shoot.ResourceVersion != want.version {
-			t.Fatalf("CT-G-14: got %v, %+v, %v, want %+v", kind, object, err, want)
+			t.Fatalf("B-8: got %v, %+v, %v, want %+v", kind, object, err, want)
 		}
 		if (shoot.Spec.SeedName != nil) != (want.seed != "") || want.seed != "" && *shoot.Spec.SeedName != want.seed {
-			t.Errorf("CT-G-14: %s has seed %v, want %q", want.name, shoot.Spec.SeedName, want.seed)
+			t.Errorf("B-8: %s has seed %v, want %q", want.name, shoot.Spec.SeedName, want.seed)
 		}
 	}
 	if len(bad) != 2 || !strings.HasPrefix(bad[0], "n/bad: spec.seedName: ") || !strings.HasPrefix(bad[1], "n/worse: metadata.labels: ") {
-		t.Errorf("CT-G-14: told of %q", bad)
+		t.Errorf("B-8: told of %q", bad)
 	}
 	kind, object, err := d.Decode()
 	if status, is := object.(*metav1.Status); err != nil || kind != watch.Error || !is || status.Code != 410 || status.Reason != metav1.StatusReasonExpired {
@@ -127,10 +127,10 @@ func TestDecodeProtobufList(t *testing.T) {
 	}
 	first, second := items[0].(*gardencorev1beta1.Shoot), items[1].(*gardencorev1beta1.Shoot)
 	if first.Name != "a" || *first.Spec.SeedName != "s" || second.Name != "b" || second.Spec.SeedName != nil {
-		t.Errorf("CT-G-14: got %+v and %+v", first, second)
+		t.Errorf("B-8: got %+v and %+v", first, second)
 	}
 	if len(bad) != 1 || !strings.HasPrefix(bad[0], "/b: spec.seedName: ") {
-		t.Errorf("CT-G-14: told of %q", bad)
+		t.Errorf("B-8: told of %q", bad)
 	}
 	if _, err := shootShape().protobuf.decodeList(bodyOf(a, []byte{0xff}), bad.bad, items.add); err == nil || !strings.Contains(err.Error(), "items[1]") {
 		t.Errorf("a list that cannot be decoded: got %v", err)

@@ -62,11 +62,11 @@ func TestDecodeEvents(t *testing.T) {
 	}
 	kind, object, err = d.Decode()
 	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Name != "bad" || shoot.Spec.SeedName != nil {
-		t.Errorf("CT-G-14, an object that cannot be decoded: got %v, %+v, %v", kind, object, err)
+		t.Errorf("B-8, an object that cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
 	kind, object, err = d.Decode()
 	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Namespace != "n" || shoot.Name != "worse" || shoot.ResourceVersion != "9" || shoot.Labels != nil {
-		t.Errorf("CT-G-14, one whose metadata cannot be decoded: got %v, %+v, %v", kind, object, err)
+		t.Errorf("B-8, one whose metadata cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
 	if want := (told{"n/bad: ", "n/worse: "}); len(bad) != 2 || !strings.HasPrefix(bad[0], want[0]) || !strings.HasPrefix(bad[1], want[1]) {
 		t.Errorf("told of %q, want %q", bad, want)
@@ -91,10 +91,10 @@ func TestDecodeLists(t *testing.T) {
 		second string
 		bad    string
 	}{
-		"a list":                                {`{"metadata":{"name":"b"}}`, ""},
-		"CT-G-14/a bad object":                  {`{"metadata":{"namespace":"n","name":"b"},"spec":{"seedName":[]}}`, "n/b: "},
-		"CT-G-14/a bad object of several lines": {"{\n\"metadata\":{\"name\":\"b\"},\n\"spec\":5}", "/b: "},
-		"CT-G-14/bad metadata":                  {`{"metadata":{"name":"b","labels":[]},"spec":{}}`, "/b: "},
+		"a list":                            {`{"metadata":{"name":"b"}}`, ""},
+		"B-8/a bad object":                  {`{"metadata":{"namespace":"n","name":"b"},"spec":{"seedName":[]}}`, "n/b: "},
+		"B-8/a bad object of several lines": {"{\n\"metadata\":{\"name\":\"b\"},\n\"spec\":5}", "/b: "},
+		"B-8/bad metadata":                  {`{"metadata":{"name":"b","labels":[]},"spec":{}}`, "/b: "},
 	} {
 		var bad told
 		var items collected

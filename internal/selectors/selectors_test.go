@@ -80,10 +80,10 @@ func TestSelectorsPossible(t *testing.T) {
 		server *apiServer
 		want   bool
 	}{
-		"CT-SA-25/SEL-11, a recent version": {&apiServer{version: "v1.34.0", drops: true}, true},
-		"SEL-11/a much more recent one":     {&apiServer{version: "v1.36.3+x"}, true},
-		"CT-SA-25/SEL-12, kept":             {&apiServer{version: "v1.33.4"}, true},
-		"CT-SA-25/SEL-12, dropped":          {&apiServer{version: "v1.33.4", drops: true}, false},
+		"SEL-11, a recent version":      {&apiServer{version: "v1.34.0", drops: true}, true},
+		"SEL-11/a much more recent one": {&apiServer{version: "v1.36.3+x"}, true},
+		"SEL-12, kept":                  {&apiServer{version: "v1.33.4"}, true},
+		"SEL-12, dropped":               {&apiServer{version: "v1.33.4", drops: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, clock := selectorsOf(t, c.server)

@@ -78,7 +78,7 @@ func TestAgents(t *testing.T) {
 	began := time.Now()
 	p.stop()
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("CT-32: it ended after %s", took)
+		t.Errorf("OPB-17: it ended after %s", took)
 	}
 	inSource, inShoot := "system:serviceaccount:"+namespace+":node-agent-authorizer", "system:serviceaccount:kube-system:node-agent-authorizer"
 	for user, on := range map[string]*audited{inSource: source, inShoot: target} {

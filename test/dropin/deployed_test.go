@@ -170,7 +170,7 @@ func TestDeployedSeed(t *testing.T) {
 		return nil
 	})
 	leader := s.holder(t, "garden")
-	second := d.start() // CT-27: a replica that does not lead is ready and serves webhooks.
+	second := d.start() // PRC-21: a replica that does not lead is ready and serves webhooks.
 	second.absent(d.ca, "https://gardener-resource-manager.garden.svc:443", "/webhooks/kubernetes-service-host", "/webhooks/default-pod-scheduler-name",
 		"/webhooks/system-components-config", "/webhooks/auth/nodeagent", "/webhooks/pod-topology-spread-constraints")
 	status, body := p.Get(p.ports[8080], "/metrics")
@@ -196,17 +196,17 @@ func TestDeployedSeed(t *testing.T) {
 	began := time.Now()
 	p.stop()
 	if now := s.leads(t, "garden", leader); time.Since(began) > 20*time.Second {
-		t.Errorf("CT-27: %s leads after %s", now, time.Since(began))
+		t.Errorf("PRC-21: %s leads after %s", now, time.Since(began))
 	}
 	d.down(mr.Name)
 	second.stop()
-	expect.Equal(t, s.holder(t, "garden"), "", "CT-32: the lease is held by")
+	expect.Equal(t, s.holder(t, "garden"), "", "OPB-17: the lease is held by")
 	d.judge("configmaps/deployed-seed") // DPL-100: no request was refused.
 	must.Succeed(t, s.client.Delete(t.Context(), service))
 }
 
 // TestDeployedShoot: the same for a hosted shoot, from the bootstrap on; the ManagedResource for the target's rights is one of the deployer's
-// objects (DPL-1 … DPL-4, DPL-77, DPL-83, DPL-101, DPL-103 … DPL-109, CT-40).
+// objects (DPL-1 … DPL-4, DPL-77, DPL-83, DPL-101, DPL-103 … DPL-109).
 func TestDeployedShoot(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	fresh(t, target)
@@ -219,7 +219,7 @@ func TestDeployedShoot(t *testing.T) {
 		t.Errorf("DPL-4, OPB-24: the bootstrap took %s", took)
 	}
 	if at, err := source.renewal(t.Context(), d.namespace, accessKey); err != nil || at.Before(time.Now()) {
-		t.Errorf("CT-40/DPL-2, DPL-3: the token is to be renewed at %s, %v", at, err)
+		t.Errorf("DPL-2, DPL-3: the token is to be renewed at %s, %v", at, err)
 	}
 	account := &corev1.ServiceAccount{}
 	if err := target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "gardener-resource-manager"}, account); err != nil {

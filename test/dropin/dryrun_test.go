@@ -132,7 +132,7 @@ func (a *audited) reads(t *testing.T, user string) {
 	}
 }
 
-// MR-25, MRV-25, MRX-1: takeover --dry-run prints each write of the first pass, and sends none.
+// MR-25, MRX-1: takeover --dry-run prints each write of the first pass, and sends none.
 func TestTakeoverDryRun(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
 	const namespace, name = "shoot--dev--dry", "dry"

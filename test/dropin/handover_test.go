@@ -59,7 +59,7 @@ type handOver struct {
 	created int
 }
 
-// MRV-22, MRV-81, MRA-6, DPL-25, OPB-2: the hand-over property. Either executable may end at any moment, and the other one goes on: no object gets
+// MRA-6, DPL-25, OPB-2: the hand-over property. Either executable may end at any moment, and the other one goes on: no object gets
 // another UID, nothing is deleted but what was taken away, and no write of ours changes nothing.
 func TestHandOver(t *testing.T) {
 	h := newHandOver(t)

@@ -328,7 +328,7 @@ func (p *pod) workers() map[string]int {
 	return all
 }
 
-// webhooks asks all webhooks that there are: those that the mode switches on answer, and the paths of the others are not there (CT-34).
+// webhooks asks all webhooks that there are: those that the mode switches on answer, and the paths of the others are not there (IDX-1).
 func (m *mode) webhooks(p *pod, ca *authority, app string, filled map[string]string) {
 	p.t.Helper()
 	base := "https://" + app + "." + m.namespace + ":443"

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// CT-47, DPL-82: authority and certificate of the webhooks are rotated while an API server asks them about Pods, and none of these is refused: the
+// DPL-82: authority and certificate of the webhooks are rotated while an API server asks them about Pods, and none of these is refused: the
 // new authority is trusted beside the old one, the files of the certificate are exchanged under the running process, the old authority goes.
 func TestRotation(t *testing.T) {
 	s := get(t, seed)
@@ -153,7 +153,7 @@ func TestRotation(t *testing.T) {
 	cancel()
 	asking.Wait()
 	if len(failures) > 0 {
-		t.Errorf("CT-47: %d of %v failed, first %v", len(failures), done, failures[0])
+		t.Errorf("DPL-82: %d of %v failed, first %v", len(failures), done, failures[0])
 	}
 	p.stop()
 }

@@ -175,7 +175,7 @@ func takeOver(t *testing.T, source, target *audited, namespace, name, alwaysUpda
 	return system
 }
 
-// MRV-22, MRA-6, MRD-17, MRD-19, MRL-5 … MRL-16, MRM-1 … MRM-14, MRS-2, MRS-4, TR-7 … TR-13, GC-7: what the reference has left in source and
+// MRA-6, MRD-17, MRD-19, MRL-5 … MRL-16, MRM-1 … MRM-14, MRS-2, MRS-4, TR-7 … TR-13, GC-7: what the reference has left in source and
 // target is taken over without a write to either, as nothing differs. Then what differs is put right, so that it is known that somebody looked.
 func TestTakeover(t *testing.T) {
 	source, target := get(t, seed), get(t, shoot)
@@ -209,7 +209,7 @@ func TestTakeover(t *testing.T) {
 		}
 		return nil
 	})
-	expect.Equal(t, text(target.live(t, "v1", "ConfigMap", "kube-system", "x").Object, "data", "a"), "1", "MRV-25: a")
+	expect.Equal(t, text(target.live(t, "v1", "ConfigMap", "kube-system", "x").Object, "data", "a"), "1", "MR-27: a")
 
 	// And it is deleted as what it is: ours.
 	must.Succeed(t, source.client.Delete(t.Context(), mr))
@@ -227,7 +227,7 @@ func TestTakeover(t *testing.T) {
 		return client.IgnoreNotFound(err)
 	})
 	if err := target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "x"}, &corev1.Service{}); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("MRV-81: what was taken over is still there: %v", err)
+		t.Errorf("MRX-4: what was taken over is still there: %v", err)
 	}
 	p.stop()
 }

@@ -48,12 +48,12 @@ func (p *pod) hooks(ca *authority, file string, values map[string]string, namesp
 	}
 }
 
-// absent wants no answer under paths of webhooks that the configuration leaves off (CT-34).
+// absent wants no answer under paths of webhooks that the configuration leaves off (IDX-1).
 func (p *pod) absent(ca *authority, base string, paths ...string) {
 	p.t.Helper()
 	for _, path := range paths {
 		if status, _ := p.ask(p.client(ca), base+path, map[string]any{}); status != http.StatusNotFound {
-			p.t.Errorf("CT-34 %s: status %d", path, status)
+			p.t.Errorf("IDX-1 %s: status %d", path, status)
 		}
 	}
 }

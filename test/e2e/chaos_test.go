@@ -160,7 +160,7 @@ func TestTargetUnreachableAtStart(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
-// TestLeaderChange runs two instances: one works, the other takes over (CT-27).
+// TestLeaderChange runs two instances: one works, the other takes over (PRC-21).
 func TestLeaderChange(t *testing.T) {
 	ns := namespace(t)
 	config := map[string]any{
@@ -213,7 +213,7 @@ func TestSourceIsTarget(t *testing.T) {
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName+"-seed" {
 		t.Errorf("MR-6, MRK-3: got %v", got)
 	}
-	t.Run("CT-39/MRB-37 namespaces beyond the configured ones are served all the same, drift included", func(t *testing.T) {
+	t.Run("MRB-37 namespaces beyond the configured ones are served all the same, drift included", func(t *testing.T) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cm-0"}}
 		must.Succeed(t, landscape.SeedClient.Delete(t.Context(), cm))
 		eventually(t, func() error { return landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(cm), cm) })

@@ -58,35 +58,35 @@ func TestForbidden(t *testing.T) {
 	must.Succeed(t, landscape.Shoot.WriteKubeconfig(kubeconfig, "system:serviceaccount:kube-system:gardener-resource-manager", "system:serviceaccounts"))
 	start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
-	t.Run("MR-29/MRV-24 the text of the API server", func(t *testing.T) {
+	t.Run("MR-29 the text of the API server", func(t *testing.T) {
 		applied(t, ns, "mr", "False/ApplyFailed", `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`)
 	})
-	t.Run("MR-28/CT-41 which object it is about", func(t *testing.T) {
+	t.Run("MR-28 which object it is about", func(t *testing.T) {
 		applied(t, ns, "mr", "False/ApplyFailed", `error during apply of object "v1/ConfigMap/`+ns+`/cm-0"`, `forbidden: User "system:serviceaccount:kube-system:gardener-resource-manager" cannot`)
 	})
 	must.Succeed(t, landscape.SeedClient.Patch(t.Context(), harness.ManagedResource(ns, "mr"), harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
 	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), harness.ManagedResource(ns, "mr")))
 }
 
-// CLI-20, CCH-1, CCH-3, OBS-8: the environment comes before the file. CT-50, OBS-1: every line of the log is JSON.
+// CLI-20, CCH-1, CCH-3, OBS-8: the environment comes before the file. OBS-1: every line of the log is JSON.
 func TestEnvironmentAndLog(t *testing.T) {
 	p := start(t, map[string]any{"logLevel": "debug", "sourceClientConnection": map[string]any{"kubeconfig": "/none"}, "targetClientConnection": map[string]any{"kubeconfig": "/none"}},
 		func(o *harness.ProcessOptions) {
 			o.Env = []string{"KUBECONFIG=" + o.Source.Kubeconfig, "TARGET_KUBECONFIG=" + o.Target.Kubeconfig}
 		})
-	t.Run("CT-25/CLI-20 KUBECONFIG comes before the file", func(t *testing.T) { ready(t, p) })
+	t.Run("CLI-20 KUBECONFIG comes before the file", func(t *testing.T) { ready(t, p) })
 	ns := namespace(t)
 	create(t, ns, "mr", configMaps(ns, 1, "v"))
-	t.Run("CT-25/CLI-21 TARGET_KUBECONFIG comes before the file", func(t *testing.T) { settled(t, ns, "mr") })
+	t.Run("CLI-21 TARGET_KUBECONFIG comes before the file", func(t *testing.T) { settled(t, ns, "mr") })
 	remove(t, ns, "mr")
 	lines := 0
 	for scanner := bufio.NewScanner(strings.NewReader(p.Output())); scanner.Scan(); lines++ {
 		entry := map[string]any{}
 		if err := json.Unmarshal(scanner.Bytes(), &entry); err != nil {
-			t.Fatalf("OBS-1/CT-50: %s: %v", scanner.Text(), err)
+			t.Fatalf("OBS-1: %s: %v", scanner.Text(), err)
 		}
 		if text, ok := entry["error"].(string); entry["level"] == "error" && (!ok || text == "") {
-			t.Errorf("CT-50: an error without a text: %s", scanner.Text())
+			t.Errorf("OBS-1: an error without a text: %s", scanner.Text())
 		}
 		for _, key := range []string{"level", "ts", "msg"} {
 			if _, ok := entry[key].(string); !ok {
@@ -119,14 +119,14 @@ func TestAlwaysUpdate(t *testing.T) {
 			return nil
 		})
 		if !always && counter(p, updates) != before {
-			t.Error("MRV-22: an update without need")
+			t.Error("MR-26: an update without need")
 		}
 		remove(t, ns, "mr")
 		p.Kill()
 	}
 }
 
-// MRB-5: with the switch new objects do not wait for old ones. CFG-14, MRV-103: class "*".
+// MRB-5: with the switch new objects do not wait for old ones. CFG-14: class "*".
 func TestApplyWhileDeletionPending(t *testing.T) {
 	ns := namespace(t)
 	start(t, map[string]any{"controllers": map[string]any{"resourceClass": "*", "managedResource": map[string]any{"applyWhileDeletionPending": true}}})
@@ -137,7 +137,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	mr.Spec.Class = &class
 	must.Succeed(t, landscape.SeedClient.Create(t.Context(), mr))
 	if got := settled(t, ns, "mr").Finalizers; len(got) != 1 || got[0] != resourcesv1alpha1.FinalizerName {
-		t.Errorf("CFG-14/MRV-103: got %v", got)
+		t.Errorf("CFG-14: got %v", got)
 	}
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))
 	eventually(t, func() error {
@@ -176,7 +176,7 @@ func TestDisableCachedClient(t *testing.T) {
 	remove(t, ns, "mr")
 }
 
-// CT-28, PRC-22: a leader that loses its API server gives up.
+// PRC-22: a leader that loses its API server gives up.
 func TestLeaderWithoutAPIServer(t *testing.T) {
 	ns := namespace(t)
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": ns, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}})
@@ -190,6 +190,6 @@ func TestLeaderWithoutAPIServer(t *testing.T) {
 	code := p.Wait(patience)
 	must.Succeed(t, landscape.Seed.StartAPIServer(t.Context()))
 	if code != 1 || !strings.Contains(p.Output(), "leader election lost") {
-		t.Errorf("CT-28/PRC-22: exit code %d: %s", code, p.Output())
+		t.Errorf("PRC-22: exit code %d: %s", code, p.Output())
 	}
 }

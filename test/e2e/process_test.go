@@ -129,7 +129,7 @@ func TestKubeconfigAllowList(t *testing.T) {
 		write(user)
 		p := start(t, nil, func(o *harness.ProcessOptions) { o.TargetKubeconfig = kubeconfig })
 		if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
-			t.Errorf("CT-24/CCH-2 %s: exit code %d, output %s", user, code, p.Output())
+			t.Errorf("CCH-2 %s: exit code %d, output %s", user, code, p.Output())
 		}
 	}
 }
@@ -140,8 +140,8 @@ func TestProbesAndSignals(t *testing.T) {
 	ready(t, p)
 	const readiness, liveness = "/readyz?verbose", "/healthz?verbose"
 	rules := map[string]string{
-		liveness + "[+]ping ok": "CT-29/PRC-50", liveness + "[+]apiserver-healthz ok": "CT-29/PRC-51", liveness + "[+]source-informer-sync ok": "CT-29/PRC-52",
-		liveness + "[+]target-informer-sync ok": "CT-29/PRC-53", readiness + "[+]source-informer-sync ok": "CT-29/PRC-54", readiness + "[+]target-informer-sync ok": "CT-29/PRC-55",
+		liveness + "[+]ping ok": "PRC-50", liveness + "[+]apiserver-healthz ok": "PRC-51", liveness + "[+]source-informer-sync ok": "PRC-52",
+		liveness + "[+]target-informer-sync ok": "PRC-53", readiness + "[+]source-informer-sync ok": "PRC-54", readiness + "[+]target-informer-sync ok": "PRC-55",
 		readiness + "[+]webhook-server ok": "CW-7/PRC-56",
 	}
 	for path, want := range map[string][]string{
@@ -161,14 +161,14 @@ func TestProbesAndSignals(t *testing.T) {
 		})
 	}
 	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusOK {
-		t.Errorf("CT-31 profiling on: %d", status)
+		t.Errorf("operations 2.7 profiling on: %d", status)
 	}
 	if status, body := p.Get(p.Metrics, "/debug/config"); status != http.StatusOK || !strings.Contains(body, "enableProfiling: true") || !strings.Contains(body, "syncPeriod: 1m0s") {
 		t.Errorf("ASK-20 the effective configuration: %d %s", status, body)
 	}
 	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
 		if status, _ := p.Get(p.Health, path); status != http.StatusNotFound {
-			t.Errorf("CT-31 never on the health port: %s: %d", path, status)
+			t.Errorf("operations 2.7 never on the health port: %s: %d", path, status)
 		}
 	}
 	lease := &coordinationv1.Lease{}
@@ -191,18 +191,18 @@ func TestProbesAndSignals(t *testing.T) {
 	})
 	started := time.Now()
 	if code := p.Wait(patience); code != 0 || time.Since(started) > 5*time.Second {
-		t.Errorf("CT-32: exit code %d after %s: %s", code, time.Since(started), p.Output())
+		t.Errorf("OPB-17: exit code %d after %s: %s", code, time.Since(started), p.Output())
 	}
 	must.Succeed(t, landscape.SeedClient.Get(t.Context(), key, lease))
 	if lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
-		t.Errorf("CT-32: the lease is held by %s", *lease.Spec.HolderIdentity)
+		t.Errorf("OPB-17: the lease is held by %s", *lease.Spec.HolderIdentity)
 	}
 
 	p = start(t, nil)
 	ready(t, p)
 	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
 		if status, _ := p.Get(p.Metrics, path); status != http.StatusNotFound {
-			t.Errorf("CT-31 profiling off: %s: %d", path, status)
+			t.Errorf("operations 2.7 profiling off: %s: %d", path, status)
 		}
 	}
 	must.Succeed(t, p.Signal(syscall.SIGTERM))
@@ -213,14 +213,14 @@ func TestProbesAndSignals(t *testing.T) {
 		return nil
 	})
 	must.Succeed(t, p.Signal(syscall.SIGTERM))
-	expect.Equal(t, p.Wait(patience), 1, "CT-32: a second signal ends the process at once with 1")
+	expect.Equal(t, p.Wait(patience), 1, "OPB-17: a second signal ends the process at once with 1")
 }
 
 func TestCertificates(t *testing.T) {
 	certificates := filepath.Join(t.TempDir(), "tls")
 	config := map[string]any{"server": map[string]any{"webhooks": map[string]any{"tls": map[string]any{"serverCertDir": certificates}}}}
 	p := start(t, config)
-	expect.Equal(t, p.Wait(patience), 1, "CT-26 no certificate: exit code")
+	expect.Equal(t, p.Wait(patience), 1, "PRC-40 no certificate: exit code")
 	must.Succeed(t, landscape.Seed.ServingCertificate(certificates))
 	p = start(t, config)
 	ready(t, p)
@@ -236,7 +236,7 @@ func TestCertificates(t *testing.T) {
 	must.Succeed(t, landscape.Seed.ServingCertificate(certificates))
 	eventually(t, func() error {
 		if now := serial(); now == before || now == "" {
-			return fmt.Errorf("CT-26: the certificate has not changed")
+			return fmt.Errorf("PRC-40: the certificate has not changed")
 		}
 		return nil
 	})
@@ -247,7 +247,7 @@ func TestClusterIdentity(t *testing.T) {
 	p := start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}})
 	want := `unable to determine cluster id: cannot determine cluster identity from configmap: configmaps "cluster-identity" not found`
 	if code := p.Wait(patience); code != 1 || !strings.Contains(unescaped(p), want) {
-		t.Errorf("CT-33/PRC-12: exit code %d, output %s", code, p.Output())
+		t.Errorf("PRC-12: exit code %d, output %s", code, p.Output())
 	}
 	ns, other := namespace(t), namespace(t)
 	create(t, other, "mr", configMaps(other, 1, "v"))
@@ -269,7 +269,7 @@ func TestClusterIdentity(t *testing.T) {
 	start(t, map[string]any{"controllers": map[string]any{"clusterID": "<cluster>"}, "sourceClientConnection": map[string]any{"namespaces": []any{ns}}})
 	eventually(t, func() error {
 		if got := listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin]; got != "id:"+ns+"/mr" {
-			return fmt.Errorf("MRC-6/MRV-130: got %s", got)
+			return fmt.Errorf("MRC-6: got %s", got)
 		}
 		return nil
 	})

@@ -13,13 +13,13 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// BH-MR-16, MRS-13, MRA-7, MRC-6, MRV-150: a JSON ConfigMap ends in the target with everything that marks it.
+// BH-MR-16, MRS-13, MRA-7, MRC-6: a JSON ConfigMap ends in the target with everything that marks it.
 func TestJSONConfigMap(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"$NS"},"data":{"a":"b"}}`)
 	mr := f.rule("BH-MR-10: no namespace is configured, and this one is new").settled("mr")
 	cm := f.rule("BH-MR-1/BH-MR-2: the manifest of a Secret is an object of the target").get("v1", "ConfigMap", "cm")
-	expect.Equal(t, nested(cm, "data"), "map[a:b]", "MRV-10: data")
+	expect.Equal(t, nested(cm, "data"), "map[a:b]", "MRD-1: data")
 	expect.Equal(t, cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "seed-1:"+f.ns+"/mr", "BH-MR-30/BH-MR-31: the origin")
 	expect.Equal(t, cm.GetAnnotations()[resourcesv1alpha1.AnnotationDescription], resourcesv1alpha1.DescriptionValue, "MRL-12 description")
 	expect.Equal(t, cm.GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "BH-MR-35 managed-by: got %v", cm.GetLabels())
@@ -39,7 +39,7 @@ func TestJSONConfigMap(t *testing.T) {
 	expect.Equal(t, texts[resourcesv1alpha1.ResourcesApplied], `True/ApplySucceeded/"All resources are applied."`, "BH-MR-21/MRS-9: ResourcesApplied")
 }
 
-// BH-MR-3, MRT-6, MRB-34, ASK-1, MRV-25, design 1: what somebody else changes or deletes is put right at once, though the sync period is an hour.
+// BH-MR-3, MRT-6, MRB-34, ASK-1, design 1: what somebody else changes or deletes is put right at once, though the sync period is an hour.
 func TestDriftIsPutRightAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.managed("mr", configMap("cm", "data: {a: b}\n"))
@@ -55,7 +55,7 @@ func TestDriftIsPutRightAtOnce(t *testing.T) {
 	})
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
 	if recreated := f.exists("v1", "ConfigMap", "cm"); recreated.GetUID() == cm.GetUID() {
-		t.Error("MRV-27: want a new object")
+		t.Error("MRT-6: want a new object")
 	}
 }
 

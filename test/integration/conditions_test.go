@@ -46,14 +46,14 @@ func TestPrinterColumns(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %d", column.Name, column.Priority))
 	}
 	if diff := cmp.Diff([]string{"Name 0", "Class 0", "Applied 0", "Healthy 0", "Progressing 0", "Age 0"}, names[:min(6, len(names))]); diff != "" {
-		t.Error("MRV-2/MRA-3", diff)
+		t.Error("MRA-3", diff)
 	}
 	if diff := cmp.Diff([]string{"Message 0", "Apply Message 1", "Health Message 1", "Progress Message 1", "Checksum 1"}, names[min(6, len(names)):]); diff != "" {
 		t.Error("MRA-12", diff)
 	}
 }
 
-// MRS-9, CT-45: how the conditions move when the content changes.
+// MRS-9: how the conditions move when the content changes.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -84,8 +84,8 @@ func TestTransitions(t *testing.T) {
 			break
 		}
 	}
-	expect.Equal(t, seen, "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded ", "MRV-120/MR-9")
-	expect.Equal(t, nested(f.get("v1", "ConfigMap", "cm"), "data", "a"), "c", "CT-44/BH-MR-2: the Secret was changed in place, and the object")
+	expect.Equal(t, seen, "True/ApplySucceeded Progressing/ApplyProgressing True/ApplySucceeded ", "MR-9")
+	expect.Equal(t, nested(f.get("v1", "ConfigMap", "cm"), "data", "a"), "c", "BH-MR-2: the Secret was changed in place, and the object")
 }
 
 // MRH-2: a failure on unchanged content, and no health before anything was applied.
@@ -102,16 +102,16 @@ func TestFailureOnUnchangedContent(t *testing.T) {
 		resourcesv1alpha1.ResourcesHealthy: "True/ResourcesHealthy", resourcesv1alpha1.ResourcesProgressing: "False/ResourcesRolledOut",
 	} {
 		if got, _ := harness.Condition(mr, conditionType); got != want {
-			t.Errorf("MRV-122/MRS-6: %s is %s", conditionType, got)
+			t.Errorf("MRS-6: %s is %s", conditionType, got)
 		}
 	}
 
 	f.managed("never", "apiVersion: unknown.io/v1\nkind: Foo\nmetadata: {name: x}\n")
 	mr = f.applied("never", "False/ApplyFailed")
 	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "Unknown/ChecksPending" {
-		t.Errorf("MRV-140: ResourcesHealthy is %s", got)
+		t.Errorf("MRH-2: ResourcesHealthy is %s", got)
 	}
-	expect.Equal(t, mr.Status.ObservedGeneration, 0, "MRV-122: observedGeneration")
+	expect.Equal(t, mr.Status.ObservedGeneration, 0, "MRS-6: observedGeneration")
 	transition := func() string {
 		mr := f.mr("never")
 		for _, c := range mr.Status.Conditions {
@@ -124,13 +124,13 @@ func TestFailureOnUnchangedContent(t *testing.T) {
 	first := transition()
 	f.stays(1500*time.Millisecond, func() error { // Some retries happen in that time.
 		if now := transition(); now != first {
-			return fmt.Errorf("MRB-19/CT-46: the condition moved from %s to %s", first, now)
+			return fmt.Errorf("MRB-19: the condition moved from %s to %s", first, now)
 		}
 		return nil
 	})
 }
 
-// MRV-89, MRX-13: what a cloud provider says about a Service that does not go.
+// MRX-13: what a cloud provider says about a Service that does not go.
 func TestEventsOfAPendingService(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -149,7 +149,7 @@ func TestEventsOfAPendingService(t *testing.T) {
 	mr := f.applied("mr", "Progressing/DeletionPending", "\n\n-> Events:\n* cloud reported 9m", "message 5")
 	_, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
 	if strings.Count(message, "cloud reported") != 5 || strings.Contains(message, "message 0") {
-		t.Errorf("MRV-89: want the newest five: %s", message)
+		t.Errorf("MRX-13: want the newest five: %s", message)
 	}
 	f.patch(service, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	f.mrGone("mr")
@@ -177,7 +177,7 @@ func TestKindsThatComeLater(t *testing.T) {
 	f.managed("crd", prometheusCRD)
 	f.settled("crd")
 	f.managed("mr", "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nmetadata: {name: p, namespace: $NS}\nspec: {replicas: 1}\n")
-	f.rule("MRV-154/MRB-28: the health of a kind that came later").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/PrometheusUnhealthy", `condition "Available" is missing`)
+	f.rule("MRB-28: the health of a kind that came later").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/PrometheusUnhealthy", `condition "Available" is missing`)
 	f.rule("MRT-12: the roll-out of a kind that came later").condition("mr", resourcesv1alpha1.ResourcesProgressing, "True/PrometheusProgressing", `condition "Reconciled" is missing`)
 	prometheus := f.get("monitoring.coreos.com/v1", "Prometheus", "p")
 	condition := func(conditionType string) map[string]any {

@@ -17,14 +17,14 @@ import (
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	t.Run("MRV-1 secretRefs is required", func(t *testing.T) {
+	t.Run("MRA-4b secretRefs is required", func(t *testing.T) {
 		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "none")
 		mr.Object["spec"] = map[string]any{}
 		if err := f.seed.Create(f.ctx, mr); err == nil || !strings.Contains(err.Error(), "secretRefs") {
 			t.Errorf("want an error about secretRefs, got %v", err)
 		}
 	})
-	t.Run("MRA-4b/MRV-141 no Secrets", func(t *testing.T) {
+	t.Run("MRA-4b no Secrets", func(t *testing.T) {
 		f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "empty")))
 		mr := f.settled("empty")
 		if *mr.Status.SecretsDataChecksum != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || len(mr.Status.Resources) != 0 {
@@ -40,7 +40,7 @@ func TestAPI(t *testing.T) {
 		f.must(f.seed.Create(f.ctx, mr))
 		expect.Equal(t, nested(mr, "spec", "secretRefs"), "[map[name:]]", "secretRefs")
 	})
-	t.Run("MRV-3/MRA-2 status is a subresource", func(t *testing.T) {
+	t.Run("MRA-2 status is a subresource", func(t *testing.T) {
 		f.patchMR("empty", map[string]any{"status": map[string]any{"observedGeneration": 77}})
 		expect.Equal(t, f.mr("empty").Status.ObservedGeneration, 1, "observedGeneration")
 	})
@@ -61,9 +61,9 @@ func TestDecoding(t *testing.T) {
 	for _, ref := range mr.Status.Resources {
 		names += ref.Name + " "
 	}
-	expect.Equal(t, names, "a brotli crlf ", "MRV-11/BH-MR-36: the inventory")
+	expect.Equal(t, names, "a brotli crlf ", "BH-MR-36: the inventory")
 
-	// MRV-16, MRV-18, MRB-2: what can't be decoded deletes nothing.
+	// MRB-2: what can't be decoded deletes nothing.
 	f.secret("mr", map[string]string{"a.yaml": configMap("a") + "---\n[\n---\n- a list\n", "b.yaml.br": "garbage", "c": "{", "d.br": "", "e": configMap("e")})
 	mr = f.rule("MRD-6/MRS-10: all errors of decoding").applied("mr", "False/DecodingFailed", "Could not decode all new resources: [", "index 1 in 'a.yaml' in secret '$NS/mr'", "index 2 in 'a.yaml'", "'b.yaml.br'", "'c'", "'d.br'")
 	f.exists("v1", "ConfigMap", "e")
@@ -84,28 +84,28 @@ func TestMissingSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "mr", "later")))
-	f.rule("MRS-11/MRV-14: a missing Secret").applied("mr", "False/CannotReadSecret", `secrets "later" not found`)
+	f.rule("MRS-11: a missing Secret").applied("mr", "False/CannotReadSecret", `secrets "later" not found`)
 	f.secret("later", map[string]string{"a": configMap("a")})
-	f.rule("MRV-14: a Secret that comes later").settled("mr")
+	f.rule("MR-7: a Secret that comes later").settled("mr")
 
 	f.must(f.seed.Delete(f.ctx, harness.Secret(f.ns, "later", nil)))
 	f.applied("mr", "False/CannotReadSecret") // A deletion is noticed by itself.
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "reconcile")
 	f.applied("mr", "False/CannotReadSecret")
-	f.rule("MRV-14: objects stay though their Secret is missing").get("v1", "ConfigMap", "a")
+	f.rule("MR-7: objects stay though their Secret is missing").get("v1", "ConfigMap", "a")
 	f.eventually(func() error {
 		if _, found := f.mr("mr").Annotations[resourcesv1alpha1.AnnotationOperation]; found {
-			return fmt.Errorf("MRV-25/PRC-34: the operation annotation is still there")
+			return fmt.Errorf("PRC-34: the operation annotation is still there")
 		}
 		return nil
 	})
 
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.rule("MRV-85/CT-43: the deletion needs no Secret").mrGone("mr")
-	f.rule("MRV-85/CT-43: the deletion needs no Secret").gone("v1", "ConfigMap", "a")
+	f.rule("MRX-4/HLP-7: the deletion needs no Secret").mrGone("mr")
+	f.rule("MRX-4/HLP-7: the deletion needs no Secret").gone("v1", "ConfigMap", "a")
 }
 
-// BH-MR-17, CT-42: an object that the API server refuses is named in the condition, and holds up no other.
+// BH-MR-17: an object that the API server refuses is named in the condition, and holds up no other.
 func TestBadObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -123,19 +123,19 @@ func TestBadObjects(t *testing.T) {
 		"namespace": {"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: absent-ns}\n", "False/ApplyFailed", []string{`namespaces "absent-ns" not found`}},
 	} {
 		f.managed(name, strings.ReplaceAll(good, "$NAME", name)+tc.manifests)
-		rule := "CT-42: the object is named"
+		rule := "HLP-29: the object is named"
 		switch name {
 		case "unknown":
-			rule = "BH-MR-16/MRV-20: a kind that the target does not serve"
+			rule = "BH-MR-16: a kind that the target does not serve"
 		case "invalid":
 			rule = "BH-MR-17/HLP-29: gardenlet looks for the text about an invalid object"
 		}
 		f.rule(rule).applied(name, tc.reason, tc.parts...)
-		f.rule("MR-24/CT-42: the other objects are applied").exists("v1", "ConfigMap", "good-"+name)
+		f.rule("MR-24: the other objects are applied").exists("v1", "ConfigMap", "good-"+name)
 	}
 }
 
-// MRD-9, MRV-19: scopes decide about namespaces.
+// MRD-9: scopes decide about namespaces.
 func TestNamespaceDefaulting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -144,7 +144,7 @@ func TestNamespaceDefaulting(t *testing.T) {
 	for _, object := range []*unstructured.Unstructured{
 		harness.Object("v1", "ConfigMap", "default", f.ns), harness.Object("rbac.authorization.k8s.io/v1", "ClusterRole", "", f.ns),
 	} {
-		f.rule("MRD-9/MRV-19: the scope of a kind decides about the namespace").must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(object), object))
+		f.rule("MRD-9: the scope of a kind decides about the namespace").must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(object), object))
 	}
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
@@ -172,10 +172,10 @@ func TestCustomResources(t *testing.T) {
 	f := newFixture(t)
 	widget := "---\napiVersion: $NS.example.org/v1\nkind: Widget\nmetadata: {name: w, namespace: $NS}\nspec: {big: 9007199254740993, template: text, size: 3}\n"
 	f.managed("mr", widget+crd)
-	f.rule("MR-31/MRV-20: a CRD and its resource in one ManagedResource").settled("mr")
+	f.rule("MR-31: a CRD and its resource in one ManagedResource").settled("mr")
 	api := f.ns + ".example.org/v1"
 	w := f.get(api, "Widget", "w")
-	expect.Equal(t, fmt.Sprint(w.Object["spec"]), "map[big:9007199254740993 size:3 template:text]", "MRV-21/MRV-47: spec")
+	expect.Equal(t, fmt.Sprint(w.Object["spec"]), "map[big:9007199254740993 size:3 template:text]", "MRB-7/MRL-4: spec")
 	// Drift of a kind that did not exist when the process started.
 	f.patch(w, map[string]any{"spec": map[string]any{"size": 4}})
 	f.eventually(func() error {
@@ -187,5 +187,5 @@ func TestCustomResources(t *testing.T) {
 	f.must(f.shoot.Delete(f.ctx, f.get(api, "Widget", "w")))
 	f.exists(api, "Widget", "w")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.rule("MRV-87/MRX-18: the kind vanishes with its CRD").mrGone("mr")
+	f.rule("MRX-18: the kind vanishes with its CRD").mrGone("mr")
 }

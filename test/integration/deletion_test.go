@@ -30,7 +30,7 @@ func (f *fixture) release(names ...string) {
 	}
 }
 
-// MRB-18, MRV-88, MRX-12: what holds a deletion is named, and nothing new is applied before.
+// MRB-18, MRX-12: what holds a deletion is named, and nothing new is applied before.
 func TestPendingDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -40,12 +40,12 @@ func TestPendingDeletion(t *testing.T) {
 	mr := f.rule("MRS-8: the condition of a pending deletion").applied("mr", "Progressing/DeletionPending", "Could not clean all old resources: 2 errors occurred: [deletion of old resource \"v1/ConfigMap/$NS/one\" is still pending", "example.org/hold")
 	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
 		if got, _ := harness.Condition(mr, conditionType); got != "Unknown/ChecksPending" {
-			t.Errorf("MRV-80: %s is %s", conditionType, got)
+			t.Errorf("MR-10: %s is %s", conditionType, got)
 		}
 	}
 	waiting := harness.Object("v1", "ConfigMap", f.ns, "new")
 	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(waiting), waiting); err == nil {
-		t.Error("MRV-80: new objects must wait")
+		t.Error("MR-10: new objects must wait")
 	}
 	f.rule("BH-MR-25: an object with finalizers stays").get("v1", "ConfigMap", "one")
 	f.release("one", "two")
@@ -53,7 +53,7 @@ func TestPendingDeletion(t *testing.T) {
 	f.get("v1", "ConfigMap", "new")
 }
 
-// MRX-8, MRX-14, MRV-82: deletion of the ManagedResource.
+// MRX-8, MRX-14: deletion of the ManagedResource.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -64,17 +64,17 @@ func TestDeletion(t *testing.T) {
 	mr := f.rule("MRX-3: the condition while objects are deleted").applied("mr", "Progressing/DeletionPending", "1 error occurred: deletion of old resource \"v1/ConfigMap/$NS/held\" is still pending")
 	const deleting = "The resources are currently being deleted."
 	if got, message := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "False/DeletionPending" || message != deleting {
-		t.Error("MRX-1/MRV-81", got, message)
+		t.Error("MRX-1", got, message)
 	}
 	if got, message := harness.Condition(mr, resourcesv1alpha1.ResourcesProgressing); got != "True/DeletionPending" || message != deleting {
-		t.Error("MRX-1/MRV-81", got, message)
+		t.Error("MRX-1", got, message)
 	}
 	f.rule("MR-4/BH-MR-24: the deletion deletes the objects").gone("v1", "ConfigMap", "free")
 	f.gone("apps/v1", "Deployment", "d")
 	f.release("held")
 	f.eventually(func() error {
 		if got := f.mr("mr").Finalizers; len(got) != 1 || got[0] != "example.org/theirs" {
-			return fmt.Errorf("MRX-4/MRV-81: want only the finalizer of somebody else, got %v", got)
+			return fmt.Errorf("MRX-4: want only the finalizer of somebody else, got %v", got)
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func TestWhatStays(t *testing.T) {
 	f.secret("keep", map[string]string{"data.yaml": kept("annotated") + configMap("goes")})
 	f.eventually(func() error {
 		if got := len(f.mr("keep").Status.Resources); got != 2 {
-			return fmt.Errorf("MRV-74: the inventory has %d entries", got)
+			return fmt.Errorf("MRX-5: the inventory has %d entries", got)
 		}
 		return nil
 	})
@@ -131,11 +131,11 @@ func TestWhatStays(t *testing.T) {
 		f.rule("HLP-7: the deletion needs no Secrets").mrGone(name)
 	}
 	f.gone("v1", "ConfigMap", "goes")
-	f.rule("BH-MR-6/MRV-84: the end of an ignored ManagedResource is that of its objects").gone("v1", "ConfigMap", "ignored")
-	f.rule("MRV-74: an annotated object stays").get("v1", "ConfigMap", "annotated")
-	f.rule("MRV-74: an annotated object that the manifest has no more stays").get("v1", "ConfigMap", "left-out")
+	f.rule("BH-MR-6: the end of an ignored ManagedResource is that of its objects").gone("v1", "ConfigMap", "ignored")
+	f.rule("MRX-5: an annotated object stays").get("v1", "ConfigMap", "annotated")
+	f.rule("MRX-5: an annotated object that the manifest has no more stays").get("v1", "ConfigMap", "left-out")
 	f.rule("MRX-2/MRA-4f: keepObjects keeps all").get("v1", "ConfigMap", "stays")
-	f.rule("HLP-30/MRV-83: keepObjects counts though it came last").get("v1", "ConfigMap", "migrated")
+	f.rule("HLP-30: keepObjects counts though it came last").get("v1", "ConfigMap", "migrated")
 }
 
 // MRX-9: finalizers go when their time is up.
@@ -158,7 +158,7 @@ func TestFinalizeDeletionAfter(t *testing.T) {
 		}
 		return fmt.Errorf("no warning about the annotation among %d events", len(events.Items))
 	})
-	f.rule("MRV-76: an annotation that can't be parsed").
+	f.rule("MRX-9: an annotation that can't be parsed").
 		applied("mr", "Progressing/DeletionPending", "failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation")
 	f.rule("BH-MR-26: finalizers go when the time is up").gone("v1", "ConfigMap", "soon")
 	f.release("broken")
@@ -193,10 +193,10 @@ func TestClaims(t *testing.T) {
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
 	f.rule("MRX-16/MRA-4h: the claims of the StatefulSet go").gone("v1", "PersistentVolumeClaim", "data-s-0")
-	f.rule("MRB-11/MRV-86: a claim that only the selector matches stays").get("v1", "PersistentVolumeClaim", "data-other-0")
+	f.rule("MRB-11: a claim that only the selector matches stays").get("v1", "PersistentVolumeClaim", "data-other-0")
 }
 
-// MRV-30, MRB-3: nothing that was created is forgotten, even if the apply never succeeded.
+// MRB-3: nothing that was created is forgotten, even if the apply never succeeded.
 func TestFailedApplyLeaksNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -205,7 +205,7 @@ func TestFailedApplyLeaksNothing(t *testing.T) {
 	f.exists("v1", "ConfigMap", "created")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	f.mrGone("mr")
-	f.rule("MRV-30/MRB-3: it was created before the apply failed").gone("v1", "ConfigMap", "created")
+	f.rule("MRB-3: it was created before the apply failed").gone("v1", "ConfigMap", "created")
 }
 
 // BH-MR-9, MRB-16: an object that moved to another ManagedResource is not deleted by the first.
@@ -241,7 +241,7 @@ func TestMovedObject(t *testing.T) {
 	}
 }
 
-// MRK-8, MRH-1, MRP-1, MRV-104: classes.
+// MRK-8, MRH-1, MRP-1: classes.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -249,13 +249,13 @@ func TestClasses(t *testing.T) {
 	f.managed("mine", configMap("mine"))
 	f.settled("mine")
 	if mr := f.mr("other"); len(mr.Finalizers) != 0 || len(mr.Status.Conditions) != 0 {
-		t.Errorf("BH-MR-11/MRV-100: got %v", mr)
+		t.Errorf("BH-MR-11: got %v", mr)
 	}
 	f.patchMR("mine", map[string]any{"spec": map[string]any{"class": "test"}})
 	f.rule("BH-MR-13/MRA-4a: the instance of the old class cleans up").gone("v1", "ConfigMap", "mine")
 	f.eventually(func() error {
 		if got := f.mr("mine").Finalizers; len(got) != 0 {
-			return fmt.Errorf("MRV-101 finalizers: %v", got)
+			return fmt.Errorf("MRK-5 finalizers: %v", got)
 		}
 		return nil
 	})
@@ -264,10 +264,10 @@ func TestClasses(t *testing.T) {
 	f.managed("marker", configMap("marker")) // Once this one is through, the other one has been looked at, too.
 	f.settled("marker")
 	if got := f.mr("other"); len(got.Status.Conditions) != 0 {
-		t.Errorf("MR-5/MRV-102: got %v", got.Status)
+		t.Errorf("MR-5: got %v", got.Status)
 	}
 	f.patchMR("other", map[string]any{"metadata": map[string]any{"finalizers": nil}})
-	f.rule("MRV-146: a ManagedResource that came to this class is checked").settled("other")
+	f.rule("MRH-1: a ManagedResource that came to this class is checked").settled("other")
 	f.rule("BH-MR-14: the instance of the new class creates the objects").get("v1", "ConfigMap", "other")
 }
 
@@ -284,7 +284,7 @@ func TestIgnoredManagedResource(t *testing.T) {
 		resourcesv1alpha1.ResourcesHealthy: "True/ManagedResourceIgnored", resourcesv1alpha1.ResourcesProgressing: "False/ManagedResourceIgnored",
 	} {
 		if got, message := harness.Condition(mr, conditionType); got != want || message != ignored {
-			t.Errorf("MRS-12/MRV-110: %s is %s: %s", conditionType, got, message)
+			t.Errorf("MRS-12: %s is %s: %s", conditionType, got, message)
 		}
 	}
 	cm := f.get("v1", "ConfigMap", "cm")
@@ -292,7 +292,7 @@ func TestIgnoredManagedResource(t *testing.T) {
 	f.secret("mr", map[string]string{"data.yaml": configMap("cm", "data: {a: c}\n")})
 	f.stays(500*time.Millisecond, func() error {
 		if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "changed" {
-			return fmt.Errorf("BH-MR-5/MRV-110: data is %s", got)
+			return fmt.Errorf("BH-MR-5: data is %s", got)
 		}
 		return nil
 	})
@@ -300,14 +300,14 @@ func TestIgnoredManagedResource(t *testing.T) {
 	f.settled("mr")
 	f.eventually(func() error {
 		if got := nested(f.get("v1", "ConfigMap", "cm"), "data", "a"); got != "c" {
-			return fmt.Errorf("MRV-110: data is %s", got)
+			return fmt.Errorf("MR-3: data is %s", got)
 		}
 		return nil
 	})
 
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
-	f.rule("MRV-111: wait-for-state").stays(500*time.Millisecond, func() error {
+	f.rule("MRT-7: wait-for-state").stays(500*time.Millisecond, func() error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(cm.GroupVersionKind())
 		return f.shoot.Get(f.ctx, client.ObjectKeyFromObject(cm), object)

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// BH-HL-1, MRH-10, MRT-8, MRT-14, BH-GEN-3, MRV-143: health follows the object, not the period.
+// BH-HL-1, MRH-10, MRT-8, MRT-14, BH-GEN-3: health follows the object, not the period.
 func TestHealthFollows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -21,9 +21,9 @@ func TestHealthFollows(t *testing.T) {
 	f.rule("MRH-6/BH-HL-2: an unhealthy object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/lb" is unhealthy: service is missing ingress status`)
 	service := f.get("v1", "Service", "lb")
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}})))
-	f.rule("MRV-145/BH-HL-5: the health of an object that becomes healthy").settled("mr")
+	f.rule("BH-HL-5: the health of an object that becomes healthy").settled("mr")
 	f.must(f.shoot.Status().Patch(f.ctx, service, harness.MergePatch(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": nil}}})))
-	f.rule("MRS-13/MRV-145: the reason names the kind").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
+	f.rule("MRS-13: the reason names the kind").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy")
 	f.patch(service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationSkipHealthCheck: "true"}}})
 	f.rule("MRB-31: the annotation alone changes the judgement").settled("mr")
 }
@@ -47,7 +47,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// MRV-142: a missing object of a kind that nobody serves.
+// MRH-4: a missing object of a kind that nobody serves.
 func TestSeveralUnhealthyObjects(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -58,7 +58,7 @@ func TestSeveralUnhealthyObjects(t *testing.T) {
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ServiceUnhealthy", `Service "$NS/a" is unhealthy`, `Service "$NS/b" is unhealthy`) // The second one is named, too (MRB-29).
 }
 
-// BH-MR-20, MRP-2, MRV-151, MRV-153, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
+// BH-MR-20, MRP-2, MRP-10: a roll-out, with kube-controller-manager at work and Pods whose status the test sets.
 func TestRollout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -72,7 +72,7 @@ func TestRollout(t *testing.T) {
 	}
 	f.condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/DeploymentUnhealthy")
 	f.makePodsReady()
-	f.rule("MRP-6/MRV-150: the end of a roll-out").settled("mr")
+	f.rule("MRP-6: the end of a roll-out").settled("mr")
 
 	deployment := f.get("apps/v1", "Deployment", "d")
 	f.patch(deployment, map[string]any{"spec": map[string]any{"paused": true}})
@@ -116,9 +116,9 @@ func TestMissingObject(t *testing.T) {
 	f.settled("mr")
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, "wait-for-state")
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
-	f.rule("MRH-4/MRV-142: a missing object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
+	f.rule("MRH-4: a missing object").condition("mr", resourcesv1alpha1.ResourcesHealthy, "False/ConfigMapMissing", `Required ConfigMap "cm" in namespace "$NS" is missing`)
 	if got, _ := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesProgressing); got != "False/ResourcesRolledOut" {
-		t.Errorf("MRP-3/MRV-150: %s", got)
+		t.Errorf("MRP-3: %s", got)
 	}
 	f.annotateMR("mr", resourcesv1alpha1.AnnotationOperation, nil)
 	f.settled("mr")

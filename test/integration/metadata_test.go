@@ -40,28 +40,28 @@ func TestInjectLabels(t *testing.T) {
 	want := map[string]string{"foo": "bar", resourcesv1alpha1.LabelManagedBy: "gardener"}
 	d := f.get("apps/v1", "Deployment", "d")
 	if diff := cmp.Diff(want, d.GetLabels()); diff != "" {
-		t.Error("MRA-4c/MRV-41 labels", diff)
+		t.Error("MRA-4c labels", diff)
 	}
 	template, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "labels")
 	wantTemplate := maps.Clone(want)
 	wantTemplate["app"] = "d"
 	if diff := cmp.Diff(wantTemplate, template); diff != "" {
-		t.Error("BH-MR-4/MRV-40 template", diff)
+		t.Error("BH-MR-4 template", diff)
 	}
 	if got := nested(d, "spec", "selector"); got != "map[matchLabels:map[app:d]]" {
-		t.Error("BH-MR-4/MRV-40 selector", got)
+		t.Error("BH-MR-4 selector", got)
 	}
 	claims, _, _ := unstructured.NestedSlice(f.get("apps/v1", "StatefulSet", "s").Object, "spec", "volumeClaimTemplates")
 	labels, _, _ := unstructured.NestedStringMap(claims[0].(map[string]any), "metadata", "labels")
 	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Error("MRV-40 volumeClaimTemplates", diff)
+		t.Error("MRL-2 volumeClaimTemplates", diff)
 	}
 	if got := nested(f.get("batch/v1", "CronJob", "c"), "spec", "jobTemplate", "metadata"); got != "<nil>" && got != "map[]" && got != "map[creationTimestamp:<nil>]" { // The last one before Kubernetes 1.34.
-		t.Error("MRV-40 CronJob", got)
+		t.Error("MRL-2 CronJob", got)
 	}
 }
 
-// MRL-7, MRL-16, MRV-43: whose labels, annotations and owners stay.
+// MRL-7, MRL-16: whose labels, annotations and owners stay.
 func TestLabelsAndAnnotations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,13 +77,13 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.eventually(func() error {
 		cm := f.get("v1", "ConfigMap", "cm")
 		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()["reference.resources.gardener.cloud/secret-foo"] != "" {
-			return fmt.Errorf("MRV-44/MRV-45: owners or references are still there: %v", cm.Object["metadata"])
+			return fmt.Errorf("MRL-9/MRL-13: owners or references are still there: %v", cm.Object["metadata"])
 		}
 		return nil
 	})
 	cm = f.get("v1", "ConfigMap", "cm")
 	if cm.GetLabels()["theirs"] != "yes" || cm.GetAnnotations()["theirs"] != "yes" || len(cm.GetFinalizers()) != 1 {
-		t.Errorf("MRV-42/MRV-46: what is theirs must stay, got %v", cm.Object["metadata"])
+		t.Errorf("MRL-6/MRL-14: what is theirs must stay, got %v", cm.Object["metadata"])
 	}
 
 	f.secret("mr", map[string]string{"data.yaml": configMap("cm", "  labels: {keep: me}\n")})
@@ -94,7 +94,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 		}
 		return nil
 	})
-	expect.Equal(t, cm.GetLabels()["theirs"], "yes", "MRV-42: a foreign label is gone")
+	expect.Equal(t, cm.GetLabels()["theirs"], "yes", "MRL-6: a foreign label is gone")
 
 	f.patchMR("mr", map[string]any{"spec": map[string]any{"forceOverwriteLabels": true, "forceOverwriteAnnotations": true}})
 	f.eventually(func() error {
@@ -107,7 +107,7 @@ func TestLabelsAndAnnotations(t *testing.T) {
 	f.patch(cm, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-// MRV-53: what others own of a workload stays.
+// MRM-4: what others own of a workload stays.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -132,19 +132,19 @@ func TestWorkloads(t *testing.T) {
 	}
 	f.eventually(func() error {
 		if got := nested(f.get("apps/v1", "Deployment", "plain"), "spec", "replicas") + resources("plain"); got != "0map[requests:map[cpu:1]]" {
-			return fmt.Errorf("MRV-50/MRV-51 plain is %s", got)
+			return fmt.Errorf("MRM-1/MRM-3 plain is %s", got)
 		}
 		if got := resources("scaled"); got != "map[requests:map[cpu:1]]" {
-			return fmt.Errorf("MRV-51 scaled is %s", got)
+			return fmt.Errorf("MRM-3 scaled is %s", got)
 		}
 		return nil
 	})
 	expect.Equal(t, nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas")+resources("preserved"), "2map[requests:map[cpu:2 memory:1Gi]]", "BH-MR-27/BH-MR-28: preserved")
 	if got := nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"); got != "2" {
-		t.Errorf("BH-MR-29/MRV-50: scaled has %s replicas", got)
+		t.Errorf("BH-MR-29: scaled has %s replicas", got)
 	}
 	for _, name := range []string{"plain", "preserved", "scaled"} {
-		expect.Equal(t, nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now", "MRV-52 restartedAt of %s", name)
+		expect.Equal(t, nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now", "MRM-2 restartedAt of %s", name)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestScaledKinds(t *testing.T) {
 	}
 }
 
-// MRV-55: what the API server allocates stays.
+// MRM-12: what the API server allocates stays.
 func TestServicesAndServiceAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -219,10 +219,10 @@ func TestServicesAndServiceAccounts(t *testing.T) {
 		return nil
 	})
 	if diff := cmp.Diff(before, ports(s)); diff != "" {
-		t.Error("MRV-56/MRV-57", diff)
+		t.Error("MRM-10/MRB-26", diff)
 	}
 	if got := nested(f.get("v1", "ServiceAccount", "sa"), "imagePullSecrets"); got != "[map[name:theirs]]" {
-		t.Error("MRV-58", got)
+		t.Error("MRM-14", got)
 	}
 }
 
@@ -242,18 +242,18 @@ func TestInvalidUpdates(t *testing.T) {
 	f.applied("job", "False/ApplyFailed", "batch/v1/Job/$NS/j", "is invalid")
 	f.eventually(func() error {
 		if cm := f.exists("v1", "ConfigMap", "immutable"); cm.GetUID() == immutable || nested(cm, "data", "a") != "c" {
-			return fmt.Errorf("MRV-73: not re-created yet")
+			return fmt.Errorf("MR-33: not re-created yet")
 		}
 		return nil
 	})
-	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MRV-72: re-created without being asked to")
+	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MR-33: re-created without being asked to")
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: foo", "Indexed")})
 	f.rule("MR-34: the message about an invalid policy").applied("job", "False/ApplyFailed", `"foo" is invalid, supported values: [Background Foreground Orphan]`)
-	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MR-34/MRV-72: deleted with an invalid policy")
+	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MR-34: deleted with an invalid policy")
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: Background", "Indexed")})
 	f.applied("job", "True/ApplySucceeded")
 	if f.get("batch/v1", "Job", "j").GetUID() == uid {
-		t.Error("MRV-72: not re-created")
+		t.Error("MR-33: not re-created")
 	}
 }
 
@@ -274,23 +274,23 @@ func TestIgnoredObjects(t *testing.T) {
 		}
 		return nil
 	})
-	expect.Equal(t, f.get("v1", "ConfigMap", "released").GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "MRV-70: managed-by must stay")
+	expect.Equal(t, f.get("v1", "ConfigMap", "released").GetLabels()[resourcesv1alpha1.LabelManagedBy], "gardener", "MRO-2: managed-by must stay")
 	mr := f.settled("mr")
-	expect.Equal(t, len(mr.Status.Resources), 2, "BH-MR-8/MRV-70 inventory: got %v", mr.Status.Resources)
+	expect.Equal(t, len(mr.Status.Resources), 2, "BH-MR-8 inventory: got %v", mr.Status.Resources)
 	once := f.get("v1", "ConfigMap", "once")
-	expect.DeepEqual(t, once.GetLabels(), map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}, "MR-30, MRV-71: labels")
+	expect.DeepEqual(t, once.GetLabels(), map[string]string{resourcesv1alpha1.LabelManagedBy: "gardener"}, "MR-30: labels")
 	keys := slices.Sorted(maps.Keys(once.GetAnnotations()))
-	expect.DeepEqual(t, keys, []string{"resources.gardener.cloud/ignore", resourcesv1alpha1.AnnotationOrigin}, "MR-30, MRV-71: annotations")
+	expect.DeepEqual(t, keys, []string{"resources.gardener.cloud/ignore", resourcesv1alpha1.AnnotationOrigin}, "MR-30: annotations")
 	for _, name := range []string{"once", "normal"} {
 		f.patch(f.get("v1", "ConfigMap", name), map[string]any{"data": map[string]any{"a": "changed"}})
 	}
 	f.eventually(func() error {
 		if got := nested(f.get("v1", "ConfigMap", "normal"), "data", "a"); got != "b" {
-			return fmt.Errorf("MRV-71 normal is %s", got)
+			return fmt.Errorf("MR-30 normal is %s", got)
 		}
 		return nil
 	})
-	expect.Equal(t, nested(f.get("v1", "ConfigMap", "once"), "data", "a"), "changed", "MRV-71: an ignored object was changed")
+	expect.Equal(t, nested(f.get("v1", "ConfigMap", "once"), "data", "a"), "changed", "MR-30: an ignored object was changed")
 	f.must(f.shoot.Delete(f.ctx, once))
 	f.exists("v1", "ConfigMap", "once")
 	f.secret("mr", map[string]string{"data.yaml": configMap("other")})

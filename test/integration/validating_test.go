@@ -74,7 +74,7 @@ func TestValidatingWebhooks(t *testing.T) {
 			}
 			good := extensionObject(t, k.kind, k.scope, "judged", "", k.good)
 			if err := landscape.SeedClient.Create(ctx, good); err != nil {
-				t.Fatalf("EV-T2: %v", err)
+				t.Fatalf("A13.3: %v", err)
 			}
 			worse := extensionObject(t, k.kind, k.scope, "judged", "", k.bad)
 			worse.SetResourceVersion(good.GetResourceVersion())
@@ -148,23 +148,23 @@ func confirm(ctx context.Context, t *testing.T, object client.Object) {
 	must.Succeed(t, landscape.SeedClient.Patch(ctx, object, patch))
 }
 
-// checkDeletion: an object goes once its deletion is confirmed (DP-T11, DP-T12), and a Bastion without that (DP-1).
+// checkDeletion: an object goes once its deletion is confirmed (DP-14), and a Bastion without that (DP-1).
 func checkDeletion(ctx context.Context, t *testing.T, kind string, object *unstructured.Unstructured) {
 	t.Helper()
 	if kind != "Bastion" {
 		for _, options := range [][]client.DeleteOption{nil, {client.DryRunAll}, {client.GracePeriodSeconds(0)}} {
 			if err := landscape.SeedClient.Delete(ctx, object, options...); err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), unconfirmed) {
-				t.Errorf("DP-T11, DP-T12, DP-19: deleted with %v: %v", options, err)
+				t.Errorf("DP-19: deleted with %v: %v", options, err)
 			}
 		}
 		confirm(ctx, t, object)
 	}
 	if err := landscape.SeedClient.Delete(ctx, object); err != nil {
-		t.Errorf("DP-T11, DP-1: %v", err)
+		t.Errorf("DP-1: %v", err)
 	}
 }
 
-// checkCollections: an unconfirmed object of the namespace refuses a collection whole, whatever was selected (DP-12, DP-T8, DP-T9).
+// checkCollections: an unconfirmed object of the namespace refuses a collection whole, whatever was selected (DP-12).
 func checkCollections(ctx context.Context, t *testing.T) {
 	names := map[string]string{"confirmed": `, labels: {going: "yes"}, annotations: {confirmation.gardener.cloud/deletion: "true"}`, "other": `, labels: {going: "no"}`}
 	for name, metadata := range names {
@@ -177,13 +177,13 @@ func checkCollections(ctx context.Context, t *testing.T) {
 	} {
 		err := landscape.SeedClient.DeleteAllOf(ctx, kind, options...)
 		if err == nil || !strings.Contains(err.Error(), unconfirmed+": extensions.extensions.gardener.cloud judged/other") {
-			t.Errorf("DP-T8, DP-T9, WB-16: %s: %v", what, err)
+			t.Errorf("WB-16: %s: %v", what, err)
 		}
 	}
 	for name := range names {
 		object := extensionObject(t, "Extension", "Namespaced", name, "", "{}")
 		if err := landscape.SeedClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
-			t.Errorf("DP-T8: %s is not there any more: %v", name, err)
+			t.Errorf("DP-12: %s is not there any more: %v", name, err)
 		}
 	}
 	confirm(ctx, t, extensionObject(t, "Extension", "Namespaced", "other", "", "{}"))
@@ -195,7 +195,7 @@ func checkCollections(ctx context.Context, t *testing.T) {
 	}
 }
 
-// checkDefinitions: definitions with the label are protected, others are not (DP-T10, R13).
+// checkDefinitions: definitions with the label are protected, others are not (R13).
 func checkDefinitions(ctx context.Context, t *testing.T) {
 	installKind(ctx, t, "Plain", "plains", "judged.example", "Namespaced")
 	installKind(ctx, t, "Guarded", "guardeds", "judged.example", "Namespaced")
@@ -203,7 +203,7 @@ func checkDefinitions(ctx context.Context, t *testing.T) {
 	guarded := decode(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: guardeds.judged.example}}")
 	must.Succeed(t, landscape.SeedClient.Patch(ctx, guarded, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"gardener.cloud/deletion-protected": "true"}}})))
 	if err := landscape.SeedClient.Delete(ctx, plain); err != nil {
-		t.Errorf("DP-T10, R13: %v", err)
+		t.Errorf("R13: %v", err)
 	}
 	if err := landscape.SeedClient.Delete(ctx, guarded); err == nil || !strings.Contains(err.Error(), unconfirmed) {
 		t.Errorf("BH-DEL-1: %v", err)

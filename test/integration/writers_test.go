@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
-// MRV-31, MR-26: somebody else writes the same object all the time; conflicts are answered by merging anew.
+// MR-26: somebody else writes the same object all the time; conflicts are answered by merging anew.
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -35,7 +35,7 @@ func TestConcurrentWriters(t *testing.T) {
 	f.eventually(func() error {
 		cm := f.get("v1", "ConfigMap", "cm")
 		if got := nested(cm, "data", "a"); got != "10" || cm.GetAnnotations()["theirs"] != "99" {
-			return fmt.Errorf("MRV-31/MR-26: data is %s, annotations %v", got, cm.GetAnnotations())
+			return fmt.Errorf("MR-26: data is %s, annotations %v", got, cm.GetAnnotations())
 		}
 		return nil
 	})

@@ -42,11 +42,11 @@ func TestGet(t *testing.T) {
 		from         string
 		want         error
 	}{
-		"cached":                      {nil, broken, 0, "cached", nil},
-		"PTM-T9/WB-9, not cached yet": {missing, nil, 1, "live", nil},
-		"WB-9/nowhere":                {missing, missing, 1, "", missing},
-		"the API server is away":      {missing, broken, 1, "", broken},
-		"the cache does not know":     {broken, nil, 0, "", broken},
+		"cached":                  {nil, broken, 0, "cached", nil},
+		"WB-9, not cached yet":    {missing, nil, 1, "live", nil},
+		"WB-9/nowhere":            {missing, missing, 1, "", missing},
+		"the API server is away":  {missing, broken, 1, "", broken},
+		"the cache does not know": {broken, nil, 0, "", broken},
 	} {
 		cached, live, object := &cluster{name: "cached", err: c.cached}, &cluster{name: "live", err: c.live}, &corev1.ConfigMap{}
 		err := New(cached, live, ratelimit.NewQueue(1, 1)).Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "x"}, object)

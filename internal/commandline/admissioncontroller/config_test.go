@@ -45,14 +45,14 @@ func TestConfiguration(t *testing.T) {
 		want, warned string
 	}{
 		"CLI-5/no file":                  {"", nil, 1, "missing config file", ""},
-		"CT-18/an empty one":             {"{}", nil, 0, "", ""},
+		"operations 1.10/an empty one":   {"{}", nil, 0, "", ""},
 		"CFG-2/another kind":             {"kind: Foo", nil, 1, `no kind "Foo" is registered`, ""},
-		"CT-22/ACC-2, the older key":     {"server: {https: {port: 1}}", nil, 0, "", "server.https"},
-		"CT-22/its value":                {"server: {https: {port: 1}}", nil, 0, "", "port 1"},
+		"ACC-2, the older key":           {"server: {https: {port: 1}}", nil, 0, "", "server.https"},
+		"ACC-2/its value":                {"server: {https: {port: 1}}", nil, 0, "", "port 1"},
 		"ACC-2/files of the certificate": {"server: {webhooks: {tls: {serverCertPath: x}}}", nil, 0, "", "serverCertDir"},
 		"OPB-1, ACC-1/an unknown key":    {"leaderElection: {leaderElect: true}", nil, 0, "", "unknown key leaderElection"},
 		"OPB-1/an unknown key, strict":   {"foo: 1", []string{"--strict-config"}, 1, "foo: Forbidden: unknown key", ""},
-		"CT-21/a wrong value":            {"server: {resourceAdmissionConfiguration: {operationMode: foo}}", nil, 1, "server.resourceAdmissionConfiguration.mode", ""},
+		"operations 1.10/a wrong value":  {"server: {resourceAdmissionConfiguration: {operationMode: foo}}", nil, 1, "server.resourceAdmissionConfiguration.mode", ""},
 		"RSZ-7/limits are read":          {"server: {resourceAdmissionConfiguration: {limits: [{apiGroups: ['*'], apiVersions: ['*'], resources: [shoots], size: 1Mi}]}}", nil, 0, "", ""},
 		"CLI-4/unknown flags":            {"{}", []string{"--foo"}, 1, "unknown flag: --foo", ""},
 		"CLI-2/version":                  {"", []string{"--version"}, 0, "admission-controller ", ""},

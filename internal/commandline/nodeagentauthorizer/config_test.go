@@ -54,7 +54,7 @@ func TestConfiguration(t *testing.T) {
 		"NAA-12/no time":  {text: "shootLimits: {listTimeout: 0s}", failed: "shootLimits.listTimeout: Invalid value"},
 		"staleness/wrong": {text: "maxStaleness: -1s", failed: "maxStaleness: Invalid value"},
 		"NAA-2/a resource-manager's with nothing in it": {text: "kind: ResourceManagerConfiguration", check: func(c *config.NodeAgentAuthorizerConfiguration) bool { return c.AuthorizeWithSelectors == "false" }},
-		"CT-NA-13/an empty namespace":                   {text: "machineNamespace: ''", failed: "machineNamespace: Required value: machine namespace must be nil or not empty"},
+		"NAA-4/an empty namespace":                      {text: "machineNamespace: ''", failed: "machineNamespace: Required value: machine namespace must be nil or not empty"},
 		"OPB-1/an unknown key":                          {text: "foo: 1", warned: "unknown key foo"},
 		"OPB-1/an unknown key, strict":                  {text: "foo: 1", strict: true, failed: "foo: Forbidden: unknown key"},
 		"CFG-2/another kind":                            {text: "kind: Foo", failed: `no kind "Foo" is registered`},

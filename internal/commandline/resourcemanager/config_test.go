@@ -35,25 +35,25 @@ func load(t *testing.T, content string, arguments ...string) (*config.ResourceMa
 	return o.configuration(flags)
 }
 
-// CFG-7, CT-8: an error names the path of the key and what is wrong with its value.
+// CFG-7: an error names the path of the key and what is wrong with its value.
 func TestConfigurationErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
-		"CT-1 nothing":                           {"{}", "leaderElection.resourceNamespace: Required value"},
+		"OPB-2 nothing":                          {"{}", "leaderElection.resourceNamespace: Required value"},
 		"CFG-10/C8 two values":                   {noElection + "controllers: {managedResource: {syncPeriod: 1m}, managedResources: {syncPeriod: 5m}}", "controllers.managedResources: Forbidden: differs from controllers.managedResource at syncPeriod"},
-		"CT-5/MRC-3b sync period":                {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
-		"CT-6/MRC-4b workers":                    {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
-		"CT-7/CFG-4 all at once, in order":       {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
-		"CT-8 log level":                         {noElection + "logLevel: warn", `logLevel: Unsupported value: "warn": supported values: "debug", "info", "error"`},
-		"CT-9 token lifetime":                    {noElection + "webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}", "webhooks.projectedTokenMount.expirationSeconds: Invalid value: 599: must be at least 600"},
-		"CT-10 machine namespace":                {noElection + "controllers: {csrApprover: {enabled: true, machineNamespace: ''}}", "controllers.csrApprover.machineNamespace: Required value: machine namespace must be nil or not empty"},
+		"MRC-3b sync period":                     {noElection + "controllers: {managedResource: {syncPeriod: 1s}}", `controllers.managedResources.syncPeriod: Invalid value: "1s": must be at least 15s`},
+		"MRC-4b workers":                         {noElection + "controllers: {health: {concurrentSyncs: -1}}", "controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1"},
+		"CFG-4 all at once, in order":            {noElection + "sourceClientConnection: {burst: -1}\nlogLevel: x\nserver: {metrics: {port: -1}}\ncontrollers: {resourceClass: ''}\nwebhooks: {highAvailabilityConfig: {defaultNotReadyTolerationSeconds: -1}}", `[sourceClientConnection.burst: Invalid value: -1: must be non-negative, server.metrics.port: Invalid value: -1: must be greater than or equal to 0, logLevel: Unsupported value: "x": supported values: "debug", "info", "error", controllers.resourceClass: Required value: must provide a resource class, webhooks.highAvailabilityConfig.defaultNotReadyTolerationSeconds: Invalid value: -1: must be non-negative]`},
+		"CFG-7 log level":                        {noElection + "logLevel: warn", `logLevel: Unsupported value: "warn": supported values: "debug", "info", "error"`},
+		"CFG-7 token lifetime":                   {noElection + "webhooks: {projectedTokenMount: {enabled: true, expirationSeconds: 599}}", "webhooks.projectedTokenMount.expirationSeconds: Invalid value: 599: must be at least 600"},
+		"CFG-7 machine namespace":                {noElection + "controllers: {csrApprover: {enabled: true, machineNamespace: ''}}", "controllers.csrApprover.machineNamespace: Required value: machine namespace must be nil or not empty"},
 		"R11 minimum age":                        {noElection + "controllers: {garbageCollector: {enabled: true, minimumAge: -1s}}", `controllers.garbageCollector.minimumAge: Invalid value: "-1s": must be non-negative`},
 		"SW-8 class":                             {noElection + "controllers: {tokenRequestor: {enabled: true, class: 'a b'}}", `controllers.tokenRequestor.class: Invalid value: "a b": `},
-		"CT-11 delays":                           {noElection + "controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 10m}}", "minimum delay must not be higher than maximum delay"},
-		"CT-12 tolerations, even when disabled":  {noElection + "webhooks: {systemComponentsConfig: {podTolerations: [{operator: Exists, value: x}]}}", "webhooks.systemComponentsConfig.podTolerations[0].operator: Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"},
+		"CFG-7 delays":                           {noElection + "controllers: {nodeAgentReconciliationDelay: {enabled: true, minDelay: 10m}}", "minimum delay must not be higher than maximum delay"},
+		"CFG-7 tolerations, even when disabled":  {noElection + "webhooks: {systemComponentsConfig: {podTolerations: [{operator: Exists, value: x}]}}", "webhooks.systemComponentsConfig.podTolerations[0].operator: Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"},
 		"BH-TI-6/the webhook alone":              {noElection + "webhooks: {tokenInvalidator: {enabled: true}}", "controller and webhook for TokenInvalidator must either be both disabled or enabled"},
 		"OLD-37/BH-TI-6 the controller alone":    {noElection + "controllers: {tokenInvalidator: {enabled: true}}", "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled"},
-		"CT-16/CFG-2 kind":                       {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
-		"CT-16/CFG-6 duration":                   {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `controllers.managedResource.syncPeriod: Invalid value: "abc": time: invalid duration "abc"`},
+		"CFG-2 kind":                             {"kind: Foo", `no kind "Foo" is registered for version "resourcemanager.config.gardener.cloud/v1alpha1" in scheme`},
+		"CFG-6 duration":                         {noElection + "controllers: {managedResource: {syncPeriod: abc}}", `controllers.managedResource.syncPeriod: Invalid value: "abc": time: invalid duration "abc"`},
 		"CFG-6 type":                             {noElection + "logLevel: 5", "error decoding config: logLevel: Invalid value: 5: must be a string"},
 		"CFG-4/CFG-6 types and values at once":   {"logLevel: 5\ncontrollers: {health: {concurrentSyncs: -1}}", "error decoding config: [logLevel: Invalid value: 5: must be a string, leaderElection.resourceNamespace: Required value, controllers.health.concurrentSyncs: Invalid value: -1: must be at least 1]"},
 		"CFG-1 a second document":                {noElection + "---\nlogLevel: debug", "error decoding config: the file has more than one document"},
@@ -99,7 +99,7 @@ func TestConfigurationDefaults(t *testing.T) {
 		cfg.Controllers.ManagedResource.AuditPeriod.Duration,
 	}
 	want := []any{float32(100), float32(100), int32(130), 24 * time.Hour, 9449, 8081, 8080, "info", "json", "", "resources", 5, time.Minute, false, "gardener", 5, time.Minute, 2 * time.Minute, time.Duration(0), 24 * time.Hour}
-	expect.DeepEqual(t, got, want, "CT-2/MRC-1")
+	expect.DeepEqual(t, got, want, "MRC-1")
 	expect.Equal(t, cfg.Server.Webhooks.BindAddress, "", "OLD-42: the webhooks bind to")
 	expect.Equal(t, *cfg.Controllers.ResourceClass, "resources", "MRC-2: the class")
 	if cfg.Controllers.TokenInvalidator.Enabled || cfg.Webhooks.TokenInvalidator.Enabled || cfg.Webhooks.EndpointSliceHints.Enabled || cfg.Webhooks.PodZoneAffinity.Enabled {
@@ -113,7 +113,7 @@ func TestConfigurationDefaults(t *testing.T) {
 	cfg, _, err = load(t, "leaderElection: {resourceNamespace: a, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: ''}\nsourceClientConnection: {qps: 0, burst: 0, kubeconfig: ''}\n")
 	must.Succeed(t, err)
 	if l := cfg.LeaderElection; l.LeaseDuration.Duration != 15*time.Second || l.RenewDeadline.Duration != 10*time.Second || l.ResourceLock != "leases" || cfg.SourceClientConnection.QPS != 100 {
-		t.Errorf("CT-3/CFG-5: got %+v", l)
+		t.Errorf("CFG-5: got %+v", l)
 	}
 }
 
@@ -178,18 +178,18 @@ conrollers: {managedResources: {syncPeriod: 1m}}
 	must.Succeed(t, err)
 	expect.DeepEqual(t, cfg.SourceClientConnection.Namespaces, []string{"a"}, "BH-GEN-4/OLD-30")
 	expect.DeepEqual(t, cfg.TargetClientConnection.Namespaces, []string{"c", "b"}, "BH-GEN-5/D24")
-	expect.Equal(t, len(cfg.SourceClientConnection.Namespaces), 1, "CT-14: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
+	expect.Equal(t, len(cfg.SourceClientConnection.Namespaces), 1, "OLD-30: namespaces of the source are %v", cfg.SourceClientConnection.Namespaces)
 	expect.True(t, *cfg.TargetClientConnection.DisableCachedClient, "OLD-31")
 	c := cfg.Controllers
 	expect.True(t, c.ManagedResource.SyncPeriod.Duration == 5*time.Minute && *c.ManagedResource.AlwaysUpdate,
-		"CT-4/CFG-10/BH-MR-35: the plural key is lost")
+		"CFG-10/BH-MR-35: the plural key is lost")
 	expect.True(t, c.CSRApprover.Enabled && c.CSRApprover.MachineNamespace == nil,
 		"OLD-32/OLD-33: the older name, and an empty machine namespace")
 	expect.True(t, c.NodeCriticalComponents.Enabled && c.NodeCriticalComponents.Backoff.Duration == 3*time.Second, "OLD-34")
-	expect.True(t, c.TokenInvalidator.Enabled && cfg.Webhooks.TokenInvalidator.Enabled, "CT-13/OLD-38")
+	expect.True(t, c.TokenInvalidator.Enabled && cfg.Webhooks.TokenInvalidator.Enabled, "OLD-38")
 	joined := strings.Join(warnings, "\n")
 	for want, rule := range map[string]string{
-		"unknown key foo is ignored": "CT-15/OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "CT-15/OLD-34", "unknown key conrollers is ignored": "OLD-43",
+		"unknown key foo is ignored": "OPB-1", "controllers.secret has no effect": "OLD-35", "controllers.node is an older name": "OLD-34", "unknown key conrollers is ignored": "OLD-43",
 		"controllers.rootCAPublisher has no effect": "OLD-36", "controllers.garbageCollector.considerManagedResources has no effect": "OLD-41",
 	} {
 		expect.Contains(t, joined, want, "%s: no warning", rule)
@@ -240,7 +240,7 @@ func TestOldFlags(t *testing.T) {
 	must.Succeed(t, err)
 	c := cfg.Controllers
 	if cfg.SourceClientConnection.Namespaces[0] != "x" || *c.ResourceClass != "y" || !c.GarbageCollector.Enabled || c.GarbageCollector.SyncPeriod.Duration != time.Hour {
-		t.Errorf("CT-17/BH-GEN-6: got %+v", c)
+		t.Errorf("BH-GEN-6: got %+v", c)
 	}
 	expect.True(t, c.GarbageCollector.Enabled, "BH-GC-11: a sync period switches the garbage collector on")
 	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {

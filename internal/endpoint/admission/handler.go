@@ -233,7 +233,7 @@ func called(r *admissionv1.AdmissionRequest) string {
 	return object.GenerateName
 }
 
-// decide answers a panic with an error, so that the connection stays usable and others are served (CW-2, CW-T9).
+// decide answers a panic with an error, so that the connection stays usable and others are served (CW-2).
 func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (patch Patch, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -78,23 +78,23 @@ func TestAnswers(t *testing.T) {
 		body        string
 		want        string
 	}{
-		"CW-T1/CW-2, no body":                       {labelled, "", "", unread + `"message":"request body is empty","code":400}}}`},
-		"CW-T2/CW-2, content type":                  {labelled, "text/plain", ask("CREATE", pod), unread + `"message":"contentType=text/plain, expected application/json","code":400}}}`},
+		"CW-2, no body":                             {labelled, "", "", unread + `"message":"request body is empty","code":400}}}`},
+		"CW-2, content type":                        {labelled, "text/plain", ask("CREATE", pod), unread + `"message":"contentType=text/plain, expected application/json","code":400}}}`},
 		"CW-2/no JSON":                              {labelled, "", "{", unread + `"message":"couldn't get version/kind; json parse error: unexpected end of JSON input","code":400}}}`},
 		"CW-2/another kind":                         {labelled, "", `{"apiVersion":"v1","kind":"Pod"}`, unread + `"message":"got kind \"Pod\" of version \"v1\", expected AdmissionReview of admission.k8s.io/v1 or admission.k8s.io/v1beta1","code":400}}}`},
-		"CW-T8/PRC-41, CW-2, 8 MiB":                 {labelled, "", `{"x":"` + strings.Repeat("x", 8<<20) + `"}`, unread + `"message":"request entity is too large; limit is 7340032 bytes","code":413}}}`},
+		"PRC-41, CW-2, 8 MiB":                       {labelled, "", `{"x":"` + strings.Repeat("x", 8<<20) + `"}`, unread + `"message":"request entity is too large; limit is 7340032 bytes","code":413}}}`},
 		"null is no request":                        {labelled, "", "null", empty},
 		"a type alone is no request":                {labelled, "", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, empty},
 		"a request of null":                         {labelled, "", `{"request":null}`, empty},
 		"a request without an operation":            {labelled, "", `{"request":{}}`, empty},
-		"CW-T3/CW-1, v1beta1":                       {labelled, "", strings.Replace(ask("CREATE", pod), "/v1", "/v1beta1", 1), strings.Replace(admitted, "/v1", "/v1beta1", 1) + `,"patch":"` + base64Of(`[{"op":"add","path":"/metadata/labels","value":{"a":"n"}}]`) + `","patchType":"JSONPatch"}}`},
+		"CW-1, v1beta1":                             {labelled, "", strings.Replace(ask("CREATE", pod), "/v1", "/v1beta1", 1), strings.Replace(admitted, "/v1", "/v1beta1", 1) + `,"patch":"` + base64Of(`[{"op":"add","path":"/metadata/labels","value":{"a":"n"}}]`) + `","patchType":"JSONPatch"}}`},
 		"CW-3/CW-4, a change":                       {labelled, "", ask("CREATE", pod), admitted + `,"patch":"` + base64Of(`[{"op":"add","path":"/metadata/labels","value":{"a":"n"}}]`) + `","patchType":"JSONPatch"}}`},
 		"FM-6/CW-9, the namespace of the request":   {labelled, "", ask("CREATE", pod), admitted + `,"patch":"` + base64Of(`[{"op":"add","path":"/metadata/labels","value":{"a":"n"}}]`) + `","patchType":"JSONPatch"}}`},
 		"FM-5/no change":                            {labelled, "", ask("UPDATE", `,"object":{"metadata":{"labels":{"a":"n"}}}`), admitted + `}}`},
-		"CW-T6/FM-1, a deletion":                    {labelled, "", ask("DELETE", ""), admitted + `}}`},
+		"FM-1, a deletion":                          {labelled, "", ask("DELETE", ""), admitted + `}}`},
 		"FM-3/no object":                            {labelled, "", ask("CREATE", ""), refused + `"message":"there is no content to decode","code":400}}}`},
 		"FM-3/an object that is none":               {labelled, "", ask("CREATE", `,"object":[]`), refused + `"message":"json: cannot unmarshal array into Go value of type v1.TypeMeta","code":400}}}`},
-		"CW-T5/CW-5, another kind":                  {labelled, "", ask("CREATE", `,"object":{"kind":"ConfigMap","apiVersion":"v1"}`), refused + `"message":"unable to decode /v1, Kind=ConfigMap into *v1.Pod","code":400}}}`},
+		"CW-5, another kind":                        {labelled, "", ask("CREATE", `,"object":{"kind":"ConfigMap","apiVersion":"v1"}`), refused + `"message":"unable to decode /v1, Kind=ConfigMap into *v1.Pod","code":400}}}`},
 		"FM-4/an error denies with its text":        {failing(errors.New("no")), "", ask("CREATE", pod), refused + `"message":"no","reason":"Forbidden","code":403}}}`},
 		"FM-4/an error of the API server":           {failing(fmt.Errorf("reading: %w", notFound)), "", ask("CREATE", pod), refused + `"status":"Failure","message":"secrets \"s\" not found","reason":"NotFound","details":{"name":"s","kind":"secrets"},"code":404}}}`},
 		"a refusal has its code":                    {failing(&Refusal{Code: 422, Reason: "Invalid", Message: "m"}), "", ask("CREATE", pod), refused + `"message":"m","reason":"Invalid","code":422}}}`},
@@ -133,7 +133,7 @@ func base64Of(text string) string {
 	return strings.Trim(string(quoted), `"`)
 }
 
-// TestUndecodable: an object that is no JSON is refused with 400 (CW-T4). No review has one, as it would be none itself.
+// TestUndecodable: an object that is no JSON is refused with 400 (FM-3). No review has one, as it would be none itself.
 func TestUndecodable(t *testing.T) {
 	request := &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Create}
 	request.Object.Raw = []byte("{]")
@@ -300,7 +300,7 @@ func TestMetrics(t *testing.T) {
 		"controller_runtime_webhook_panics_total": 1, "espalier_admission_reviews_total 200 a": 1, "espalier_admission_reviews_total 400 a": 2,
 		"espalier_admission_reviews_total 500 b": 1, "espalier_admission_review_duration_seconds a": 3, "espalier_admission_review_duration_seconds b": 1,
 	}
-	expect.DeepEqual(t, got, want, "CW-6, CW-T9")
+	expect.DeepEqual(t, got, want, "CW-6")
 }
 
 // TestRejections: whoever invents namespaces makes the metric of refusals neither longer nor wider than a landscape does (OBS-20).

@@ -56,45 +56,45 @@ func TestReviewAnswers(t *testing.T) {
 		contentType string
 		want        string
 	}{
-		"CT-AE-1/AE-2, no body":                        {handler: Options{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
-		"CT-AE-2/AE-3, unreadable":                     {handler: Options{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
-		"CT-AE-3/AE-4, CT-35, content type":            {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
-		"CT-AE-3/no content type":                      {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
+		"AE-2, no body":                                {handler: Options{Authorizer: no}, noBody: true, want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-3, unreadable":                             {handler: Options{Authorizer: no}, body: unreadable{}, contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 fake-err"}}`},
+		"AE-4, content type":                           {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "foo", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=foo, expected application/json"}}`},
+		"AE-4/no content type":                         {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "-", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=, expected application/json"}}`},
 		"B/content type with parameters":               {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; charset=utf-8", want: v1Answer + `"allowed":false}}`},
 		"B/content type with a parameter that is none": {handler: Options{Authorizer: no}, body: strings.NewReader(v1Review), contentType: "application/json; x", want: v1Answer + `"allowed":false,"evaluationError":"400 contentType=application/json; x, expected application/json"}}`},
-		"CT-AE-4/AE-5, CT-36, truncated":               {handler: Options{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
-		"CT-AE-5/AE-12, error":                         {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
+		"AE-5, truncated":                              {handler: Options{Authorizer: no}, body: strings.NewReader("{"), want: v1Answer + `"allowed":false,"evaluationError":"400 couldn't get version/kind; json parse error: unexpected end of JSON input"}}`},
+		"AE-12, error":                                 {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "reason", errors.New("fake-err"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 fake-err"}}`},
 		"AE-6/an authorizer answers":                   {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, "", nil)}, want: v1Answer + `"allowed":false}}`},
 		"AE-7/v1beta1":                                 {handler: Options{Authorizer: yes}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":true}}`},
 		"AE-17/the fields and their order":             {handler: Options{Authorizer: yes}, want: `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":true}}`},
 		"AE-19/a code and a text":                      {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, "", errors.New("other"))}, want: v1Answer + `"allowed":false,"evaluationError":"500 other"}}`},
 		"B-1/an error denies":                          {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", errors.New("fake-err")), DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"500 fake-err"}}`},
-		"CT-AE-6/AE-13, allow":                         {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
-		"CT-AE-6/AE-14, deny":                          {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
-		"CT-AE-6/AE-15, no opinion":                    {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
-		"CT-AE-7/AE-16, unknown decision":              {handler: Options{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
-		"CT-AE-9/AE-18, v1beta1":                       {handler: Options{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
-		"CT-AE-12/AE-9, CT-36, PRC-44, an empty one":   {handler: Options{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
-		"CT-AE-12/AE-9, null":                          {handler: Options{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-13, allow":                                 {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "reason", nil)}, want: v1Answer + `"allowed":true}}`},
+		"AE-14, deny":                                  {handler: Options{Authorizer: fixed(authorizer.DecisionDeny, "deny", nil)}, want: v1Answer + `"allowed":false,"denied":true,"reason":"deny"}}`},
+		"AE-15, no opinion":                            {handler: Options{Authorizer: fixed(authorizer.DecisionNoOpinion, `no "opinion" <b>`, nil)}, want: v1Answer + `"allowed":false,"reason":"no \"opinion\" \u003cb\u003e"}}`},
+		"AE-16, unknown decision":                      {handler: Options{Authorizer: fixed(-1, "", nil)}, want: v1Answer + `"allowed":false,"evaluationError":"500 unexpected decision: -1"}}`},
+		"AE-18, v1beta1":                               {handler: Options{Authorizer: no}, body: strings.NewReader(strings.Replace(v1Review, "/v1", "/v1beta1", 1)), want: betaAnswer + `"allowed":false}}`},
+		"AE-9, PRC-44, an empty one":                   {handler: Options{Authorizer: yes}, body: strings.NewReader("{}"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
+		"AE-9, null":                                   {handler: Options{Authorizer: yes}, body: strings.NewReader("null"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
 		"AE-9/null in YAML":                            {handler: Options{Authorizer: yes}, body: strings.NewReader("--- ~"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body has no apiVersion and kind"}}`},
-		"CT-36/AE-9, an empty body":                    {handler: Options{Authorizer: yes}, body: strings.NewReader(" \n"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
+		"AE-9, an empty body":                          {handler: Options{Authorizer: yes}, body: strings.NewReader(" \n"), want: v1Answer + `"allowed":false,"evaluationError":"422 request body is empty"}}`},
 		"AE-9/YAML":                                    {handler: Options{Authorizer: no}, body: strings.NewReader("apiVersion: authorization.k8s.io/v1beta1\nkind: SubjectAccessReview\n"), want: betaAnswer + `"allowed":false}}`},
 		"B/another kind":                               {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
 		"B/another kind of the same version":           {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"authorization.k8s.io/v1","kind":"Foo"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"Foo\" of version \"authorization.k8s.io/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
 		"B/another version of the same kind":           {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"bar/v1","kind":"SubjectAccessReview"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"SubjectAccessReview\" of version \"bar/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
 		"AE-9/no kind":                                 {handler: Options{Authorizer: no}, body: strings.NewReader(`{"apiVersion":"authorization.k8s.io/v1"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"\" of version \"authorization.k8s.io/v1\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
 		"AE-9/no version":                              {handler: Options{Authorizer: no}, body: strings.NewReader(`{"kind":"SubjectAccessReview"}`), want: v1Answer + `"allowed":false,"evaluationError":"400 got kind \"SubjectAccessReview\" of version \"\", expected SubjectAccessReview of authorization.k8s.io/v1 or authorization.k8s.io/v1beta1"}}`},
-		"CT-AE-13/another type":                        {handler: Options{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
-		"CT-AE-13/an unknown field":                    {handler: Options{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-15/B-2, panic":                          {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
+		"AE-9/another type":                            {handler: Options{Authorizer: no}, body: strings.NewReader(`{"spec":{"user":5}}`), want: v1Answer + `"allowed":false,"evaluationError":"400 json: cannot unmarshal number into Go struct field reviewSpec.spec.user of type string"}}`},
+		"AE-9/an unknown field":                        {handler: Options{Authorizer: no}, body: strings.NewReader(typed(`"spec":{"foo":5}`)), want: v1Answer + `"allowed":false}}`},
+		"B-2, panic":                                   {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) { panic("boom") })}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
 		"AE-21/panic with an error": {handler: Options{Authorizer: decide(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 			panic(errors.New("boom"))
 		})}, want: v1Answer + `"allowed":false,"evaluationError":"500 panic: boom [recovered]"}}`},
-		"CT-AE-17/B-3, not synced, not concerned": {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced, concerned":     {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
-		"CT-AE-17/nobody is not concerned":        {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
-		"CT-AE-17/B-3, not synced":                {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() error { return errNotSynced }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
-		"B/too large":                             {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
+		"B-3, not synced, not concerned": {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() != "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false}}`},
+		"B-3, not synced, concerned":     {handler: Options{Authorizer: yes, Ready: func() error { return errNotSynced }, Concerns: func(who user.Info) bool { return who.GetName() == "u" }, DenyOnError: true}, want: v1Answer + `"allowed":false,"denied":true,"evaluationError":"503 not synced yet"}}`},
+		"B-3/nobody is not concerned":    {handler: Options{Authorizer: yes, Concerns: func(user.Info) bool { return true }}, body: strings.NewReader(typed(`"spec":{"user":"u"}`)), want: v1Answer + `"allowed":false}}`},
+		"B-3, not synced":                {handler: Options{Authorizer: fixed(authorizer.DecisionAllow, "", nil), Ready: func() error { return errNotSynced }}, want: v1Answer + `"allowed":false,"evaluationError":"503 not synced yet"}}`},
+		"B/too large":                    {handler: Options{Authorizer: no}, body: bytes.NewReader(make([]byte, reviewLimit+1)), want: v1Answer + `"allowed":false,"evaluationError":"413 request entity is too large; limit is 3145728 bytes"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.handler.Log = logr.Discard()
@@ -118,7 +118,7 @@ func TestReviewAnswers(t *testing.T) {
 				t.Errorf("got  %swant %s", got, c.want)
 			}
 			if recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
-				t.Errorf("CT-AE-16: status %d, content type %q", recorder.Code, recorder.Header().Get("Content-Type"))
+				t.Errorf("AE-21: status %d, content type %q", recorder.Code, recorder.Header().Get("Content-Type"))
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestReviewDeadline(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, request)
-	expect.Contains(t, recorder.Body.String(), `"evaluationError":"500 context deadline exceeded"`, "CT-AE-8")
+	expect.Contains(t, recorder.Body.String(), `"evaluationError":"500 context deadline exceeded"`, "AE-1")
 }
 
 // attributesOf returns what an authorizer is asked for a review.
@@ -165,7 +165,7 @@ func TestReviewAttributes(t *testing.T) {
 	a := attributesOf(t, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview",`+spec+`}`)
 	if a.GetNamespace() != "n" || a.GetVerb() != "get" || a.GetAPIGroup() != "g" || a.GetAPIVersion() != "v" || a.GetResource() != "r" || a.GetSubresource() != "s" ||
 		a.GetName() != "m" || !a.IsResourceRequest() || a.GetPath() != "" || a.GetUser().GetName() != "u" || a.GetUser().GetUID() != "i" || a.GetUser().GetExtra()["k"][0] != "v" {
-		t.Errorf("CT-AE-11, AE-10, AE-11: got %+v", a)
+		t.Errorf("AE-10, AE-11: got %+v", a)
 	}
 	for body, want := range map[string]string{
 		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview",` + spec + `}`:                                         "one",
@@ -173,10 +173,10 @@ func TestReviewAttributes(t *testing.T) {
 		`{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","spec":{"groups":["x"],"resourceAttributes":{}}}`: "",
 		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"group":["x"],"resourceAttributes":{}}}`:       "",
 	} {
-		expect.Equal(t, strings.Join(attributesOf(t, body).GetUser().GetGroups(), " "), want, "CT-AE-10, AE-8: %s: got the groups", body)
+		expect.Equal(t, strings.Join(attributesOf(t, body).GetUser().GetGroups(), " "), want, "AE-8: %s: got the groups", body)
 	}
 	if a := attributesOf(t, typed(`"spec":{"user":"u"}`)); a.GetUser() != nil || a.IsResourceRequest() {
-		t.Errorf("CT-AE-12, AE-10: got %+v", a)
+		t.Errorf("AE-10: got %+v", a)
 	}
 	if a := attributesOf(t, typed(`"spec":{"user":"u","nonResourceAttributes":{"path":"/x","verb":"get"}}`)); a.IsResourceRequest() || a.GetPath() != "/x" || a.GetUser().GetName() != "u" {
 		t.Errorf("AE-10: got %+v", a)
@@ -208,7 +208,7 @@ func TestReviewSelectors(t *testing.T) {
 		} else {
 			got += err.Error()
 		}
-		expect.Equal(t, got, want, "AE-11/CT-AE-14, fields: %s", selector)
+		expect.Equal(t, got, want, "AE-11, fields: %s", selector)
 	}
 	for selector, want := range map[string]string{
 		`{"rawSelector":"a=1,b"}`: "a=1,b <nil>",

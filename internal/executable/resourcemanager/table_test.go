@@ -194,7 +194,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 	return p
 }
 
-// TestServed: a webhook is served if it is switched on, and else its path does not exist; nobody is elected for it (IDX-1, CT-34).
+// TestServed: a webhook is served if it is switched on, and else its path does not exist; nobody is elected for it (IDX-1).
 func TestServed(t *testing.T) {
 	for want, change := range map[string]func(*configuration){
 		"404": func(*configuration) {},

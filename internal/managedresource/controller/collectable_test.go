@@ -11,7 +11,7 @@ import (
 // TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
 func TestGarbageCollectableObjects(t *testing.T) {
 	t.Parallel()
-	for name, runs := range map[string]bool{"MRX-6/GC-13 it runs": true, "GC-14/MRV-75 there is none": false} {
+	for name, runs := range map[string]bool{"MRX-6/GC-13 it runs": true, "GC-14 there is none": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.configure(func(o *Options) { o.GarbageCollector = runs })
@@ -32,7 +32,7 @@ func TestGarbageCollectableObjects(t *testing.T) {
 			f.must(f.source.Delete(f.ctx, f.get("m")))
 			f.complete("m")
 			if _, there := f.target.value("collectable"); there != runs {
-				t.Errorf("MRV-75: after the end of the ManagedResource the collectable one is there: %t", there)
+				t.Errorf("MRX-6: after the end of the ManagedResource the collectable one is there: %t", there)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 				t.Errorf("the run must end and begin anew: %v, %v", result, err)
 			}
 			if got := f.get("m").Status.ObservedGeneration; got != 0 {
-				t.Errorf("CT-45: observedGeneration is %d after a run for generation 1 that was overtaken", got)
+				t.Errorf("HLP-24: observedGeneration is %d after a run for generation 1 that was overtaken", got)
 			}
 			f.complete("m")
 			if value, _ := f.target.value("b"); value != "new" {

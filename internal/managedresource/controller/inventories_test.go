@@ -264,7 +264,7 @@ func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
 	}
 }
 
-// MRV-71, and the reason that inventories_test.go gives for entries with a namespace, "as others may have written it": what was created once, and whose
+// MR-30, and the reason that inventories_test.go gives for entries with a namespace, "as others may have written it": what was created once, and whose
 // entry names a namespace that its kind has not, is on record as ours still, and deleted when the manifest has it no more.
 func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	}
 }
 
-// MRB-3, MRV-71: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
+// MRB-3: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
 // once the manifest has it no more, though no origin says whose it is.
 func TestEndOfTheProcessDuringCreations(t *testing.T) {
 	t.Parallel()

@@ -197,7 +197,7 @@ func TestClaimsStayByDefault(t *testing.T) {
 	f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = nil })
 	_, err := f.run("one")
 	f.must(err)
-	expect.Equal(t, fmt.Sprint(s.log), "[DELETE widget DELETE statefulset Foreground]", "MRV-86/MRX-16")
+	expect.Equal(t, fmt.Sprint(s.log), "[DELETE widget DELETE statefulset Foreground]", "MRX-16")
 }
 
 // MRX-16, MRB-16: a StatefulSet that moves to another ManagedResource keeps its claims.

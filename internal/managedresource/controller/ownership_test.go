@@ -231,7 +231,7 @@ func TestRevertAfterFailure(t *testing.T) {
 	}
 }
 
-// MR-30, MRV-71: what was created once, in a run that was overtaken, is on record as ours after the next run.
+// MR-30: what was created once, in a run that was overtaken, is on record as ours after the next run.
 func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -252,7 +252,7 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 	}
 }
 
-// MR-30, MRV-71: what was created once more, in a run that failed for another object, is on record as ours.
+// MR-30: what was created once more, in a run that failed for another object, is on record as ours.
 func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -282,7 +282,7 @@ func TestReleaseFails(t *testing.T) {
 	}
 }
 
-// MRX-9, MRV-76: finalizers go when their time is up, and not before.
+// MRX-9: finalizers go when their time is up, and not before.
 func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -299,12 +299,12 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	f.pruner.ForgetDeletions(steps.OwnerOf(f.get("m")), f.get("m").Status.Resources)
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 1 {
-		t.Fatal("MRX-9/MRV-76: gone after 59m59s")
+		t.Fatal("MRX-9: gone after 59m59s")
 	}
 	f.clock.SetTime(begun.Add(time.Hour + time.Second))
 	_, _ = f.run("m")
 	if len(f.live("a").GetFinalizers()) != 0 {
-		t.Error("MRX-9/MRV-76: there after 1h+1s")
+		t.Error("MRX-9: there after 1h+1s")
 	}
 }
 

@@ -66,26 +66,26 @@ func TestDecode(t *testing.T) {
 		names  string
 		errors []string
 	}{
-		"MRD-1/MRV-13 keys in byte order":                   {data: map[string]string{"b": bar, "a": foo}, names: "foo bar"},
-		"MRD-2/MRV-12 documents, comments, CRLF":            {data: map[string]string{"a": "# c\n---\r\n" + strings.ReplaceAll(foo, "\n", "\r\n") + "---  # next\r\n# only a comment\r\n---\r\n---\n" + bar}, names: "foo bar"},
+		"MRD-1 keys in byte order":                          {data: map[string]string{"b": bar, "a": foo}, names: "foo bar"},
+		"MRD-2 documents, comments, CRLF":                   {data: map[string]string{"a": "# c\n---\r\n" + strings.ReplaceAll(foo, "\n", "\r\n") + "---  # next\r\n# only a comment\r\n---\r\n---\n" + bar}, names: "foo bar"},
 		"MRD-2 byte order mark":                             {data: map[string]string{"a": "\xef\xbb\xbf" + foo}, names: "foo"},
 		"MRD-2 anchors":                                     {data: map[string]string{"a": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: foo}\ndata: &d {a: b}\nmore: *d\n"}, names: "foo"},
 		"MRD-2 JSON stream":                                 {data: map[string]string{"a": jsonFoo + "\n" + jsonBar}, names: "foo bar"},
 		"MRD-2 JSON between separators":                     {data: map[string]string{"a": jsonFoo + "\n---\n" + jsonBar + "\n---\n" + jsonFoo}, names: "foo bar foo"},
 		"MRD-2 flow style is YAML":                          {data: map[string]string{"a": "{apiVersion: v1, kind: ConfigMap, metadata: {name: foo}}"}, names: "foo"},
 		"HLP-3/BH-MR-37 the keys of gardenlet":              {data: map[string]string{"data.yaml.br": string(compress(t, foo)), "configmap__ns__bar.yaml": bar}, names: "bar foo"},
-		"MRD-3/MRV-11 Brotli":                               {data: map[string]string{"a.yaml.br": string(compress(t, foo+"---\n"+bar))}, names: "foo bar"},
+		"MRD-3 Brotli":                                      {data: map[string]string{"a.yaml.br": string(compress(t, foo+"---\n"+bar))}, names: "foo bar"},
 		"MRD-4 empty documents":                             {data: map[string]string{"a": "---\n---\nnull\n---\n"}},
-		"MRD-5/MRV-16 a broken document leaves the others":  {data: map[string]string{"a": foo + "---\na: [\n---\n" + bar}, names: "foo bar", errors: []string{"Could not decode resource at index 1 in 'a' in secret 'ns/s': "}},
-		"MRD-5/MRV-18 list and scalar":                      {data: map[string]string{"a": "- 1\n---\njust text\n---\n" + bar}, names: "bar", errors: []string{"index 0 in 'a'", "index 1 in 'a'"}},
-		"MRB-1/MRV-17 brace":                                {data: map[string]string{"a": "{", "b": bar}, names: "bar", errors: []string{"index 0 in 'a'"}},
-		"MRB-1/MRV-17 one object and a stray brace":         {data: map[string]string{"a": jsonFoo + "}", "b": bar}, names: "bar", errors: []string{"index 0 in 'a'"}},
-		"MRB-1/MRV-17 two objects and a syntax error":       {data: map[string]string{"a": jsonFoo + jsonBar + "{bad", "b": bar}, names: "foo bar bar", errors: []string{"index 2 in 'a'"}},
-		"MRB-1/MRV-17 garbage under .br":                    {data: map[string]string{"a.br": foo, "b": bar}, names: "bar", errors: []string{"index 0 in 'a.br'"}},
-		"MRB-1/MRV-17 empty .br":                            {data: map[string]string{"a.br": "", "b": bar}, names: "bar", errors: []string{"brotli: value is empty"}},
-		"MRB-1/MRV-17 truncated .br":                        {data: map[string]string{"a.br": string(truncated), "b": bar}, names: "bar", errors: []string{"brotli: "}},
-		"MRB-1/MRV-17 trailing garbage after .br":           {data: map[string]string{"a.br": string(compress(t, foo)) + "junk", "b": bar}, names: "bar", errors: []string{"brotli: "}},
-		"MRB-14/MRV-28 a label that is no string":           {data: map[string]string{"a": foo + "  labels: {a: 1}\n---\n" + bar}, names: "bar", errors: []string{"metadata.labels: entry 1 of 1, in the order of keys: must be a string, is a number"}},
+		"MRD-5 a broken document leaves the others":         {data: map[string]string{"a": foo + "---\na: [\n---\n" + bar}, names: "foo bar", errors: []string{"Could not decode resource at index 1 in 'a' in secret 'ns/s': "}},
+		"MRD-5 list and scalar":                             {data: map[string]string{"a": "- 1\n---\njust text\n---\n" + bar}, names: "bar", errors: []string{"index 0 in 'a'", "index 1 in 'a'"}},
+		"MRB-1 brace":                                       {data: map[string]string{"a": "{", "b": bar}, names: "bar", errors: []string{"index 0 in 'a'"}},
+		"MRB-1 one object and a stray brace":                {data: map[string]string{"a": jsonFoo + "}", "b": bar}, names: "bar", errors: []string{"index 0 in 'a'"}},
+		"MRB-1 two objects and a syntax error":              {data: map[string]string{"a": jsonFoo + jsonBar + "{bad", "b": bar}, names: "foo bar bar", errors: []string{"index 2 in 'a'"}},
+		"MRB-1 garbage under .br":                           {data: map[string]string{"a.br": foo, "b": bar}, names: "bar", errors: []string{"index 0 in 'a.br'"}},
+		"MRB-1 empty .br":                                   {data: map[string]string{"a.br": "", "b": bar}, names: "bar", errors: []string{"brotli: value is empty"}},
+		"MRB-1 truncated .br":                               {data: map[string]string{"a.br": string(truncated), "b": bar}, names: "bar", errors: []string{"brotli: "}},
+		"MRB-1 trailing garbage after .br":                  {data: map[string]string{"a.br": string(compress(t, foo)) + "junk", "b": bar}, names: "bar", errors: []string{"brotli: "}},
+		"MRB-14 a label that is no string":                  {data: map[string]string{"a": foo + "  labels: {a: 1}\n---\n" + bar}, names: "bar", errors: []string{"metadata.labels: entry 1 of 1, in the order of keys: must be a string, is a number"}},
 		"MRB-14 an annotation that is no string":            {data: map[string]string{"a": foo + "  annotations: {resources.gardener.cloud/ignore: true}\n"}, errors: []string{"metadata.annotations: entry 1 of 1, in the order of keys: must be a string, is a boolean"}},
 		"MRD-2 the end of a document":                       {data: map[string]string{"a": foo + "...\n# c\n---\n" + bar + "...\n"}, names: "foo bar"},
 		"MRD-4 null and a comment":                          {data: map[string]string{"a": "null # c\n# c\n...\n---\n" + bar}, names: "bar"},
@@ -188,7 +188,7 @@ func TestChecksum(t *testing.T) {
 func TestDecode_KeepsNumbersAndBooleans(t *testing.T) {
 	result := decode(t, source(map[string]string{"MRB-7": "kind: X\nbig: 9007199254740993\nyes: on\nfraction: 1.5\n"}))
 	want := map[string]any{"kind": "X", "big": int64(9007199254740993), "true": true, "fraction": 1.5}
-	expect.DeepEqual(t, result.Objects[0].Object, want, "MRB-7/MRV-21, MRD-2 (YAML 1.1)")
+	expect.DeepEqual(t, result.Objects[0].Object, want, "MRB-7, MRD-2 (YAML 1.1)")
 }
 
 func FuzzDecode(f *testing.F) {

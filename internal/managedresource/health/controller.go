@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.concerns(mr) {
 		r.dropState(request.NamespacedName)
-		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRV-102).
+		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRK-6).
 	}
 	heard := r.heard(request.NamespacedName)
 	if !isApplied(mr) || r.Await(mr) {

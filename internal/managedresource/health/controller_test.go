@@ -191,7 +191,7 @@ func TestNotJudged(t *testing.T) {
 			mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 		},
 		"MRK-8/MRP-1 of another class": func(_ *fixture, mr *resourcesv1alpha1.ManagedResource) { class := "other"; mr.Spec.Class = &class },
-		"MRV-102 another class has not cleaned up yet": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) {
+		"MRK-6 another class has not cleaned up yet": func(f *fixture, mr *resourcesv1alpha1.ManagedResource) {
 			f.Class = meta.NewClass("b")
 			mr.Spec.Class, mr.Finalizers = ptr.To("b"), []string{resourcesv1alpha1.FinalizerName}
 		},
@@ -287,14 +287,14 @@ func TestPredicate(t *testing.T) {
 		before, after func(*mr)
 		want          bool
 	}{
-		"MRT-8 nothing":                        {nothing, nothing, false},
-		"MRT-8 was applied":                    {nothing, applied, true},
-		"MRT-8 is not ignored any more":        {ignored, nothing, true},
-		"MRV-102 another class has cleaned up": {waits, nothing, true},
-		"MRV-102 it has not":                   {nothing, waits, false},
-		"MRT-8 is ignored":                     {nothing, ignored, false},
-		"MRT-8 created anew in a gap":          {nothing, func(m *mr) { m.UID = "another" }, true},
-		"MRT-8 another generation is no news":  {nothing, func(m *mr) { m.Generation = 2 }, false},
+		"MRT-8 nothing":                       {nothing, nothing, false},
+		"MRT-8 was applied":                   {nothing, applied, true},
+		"MRT-8 is not ignored any more":       {ignored, nothing, true},
+		"MRK-6 another class has cleaned up":  {waits, nothing, true},
+		"MRK-6 it has not":                    {nothing, waits, false},
+		"MRT-8 is ignored":                    {nothing, ignored, false},
+		"MRT-8 created anew in a gap":         {nothing, func(m *mr) { m.UID = "another" }, true},
+		"MRT-8 another generation is no news": {nothing, func(m *mr) { m.Generation = 2 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := &mr{}, &mr{}

@@ -32,12 +32,12 @@ func TestClass(t *testing.T) {
 		"MRK-2 default, named":                     {"resources", mrWith("resources", base), "true true false false"},
 		"MRK-2 default, other":                     {"", mrWith("seed"), "false false false false"},
 		"MRK-2 seed, none":                         {"seed", mrWith("-"), "false false false false"},
-		"MRK-2/MRV-103 every class":                {"*", mrWith("seed", base), "true true false false"},
-		"MRK-5/MRV-101 hand-over out":              {"", mrWith("seed", base), "false true true false"},
-		"MRK-6/MRV-102 hand-over in":               {"seed", mrWith("seed", base), "true false false true"},
+		"MRK-2 every class":                        {"*", mrWith("seed", base), "true true false false"},
+		"MRK-5 hand-over out":                      {"", mrWith("seed", base), "false true true false"},
+		"MRK-6 hand-over in":                       {"seed", mrWith("seed", base), "true false false true"},
 		"MRK-6/MRB-23 own and foreign":             {"seed", mrWith("seed", seed, base), "true true false true"},
 		"MRK-6 other finalizers do not matter":     {"seed", mrWith("seed", "foo"), "true false false false"},
-		"MRB-23/MRV-104 neither responsible, own":  {"seed", mrWith("other", base), "false false false false"},
+		"MRB-23 neither responsible, own":          {"seed", mrWith("other", base), "false false false false"},
 		"MRK-3 finalizer of a class with a prefix": {"see", mrWith("see", seed), "true false false true"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,19 +81,19 @@ func TestOrigin(t *testing.T) {
 	for value, want := range map[string]Origin{"bar/baz": {Key: key}, "foo:bar/baz": {ClusterID: "foo", Key: key}} {
 		got, err := ParseOrigin(value)
 		if err != nil || got != want || got.String() != value {
-			t.Errorf("MRC-8/MRV-130 %s: got %v, %v", value, got, err)
+			t.Errorf("MRC-8 %s: got %v, %v", value, got, err)
 		}
 	}
 	for _, value := range []string{"", "foo", "id/foo/bar", "id:foo", "a:b:c", "a:b:c/d", "/", "bar/", "/baz", "id:/"} {
 		if got, err := ParseOrigin(value); err == nil {
-			t.Errorf("MRC-8/MRV-131 %q: got %v", value, got)
+			t.Errorf("MRC-8 %q: got %v", value, got)
 		}
 	}
 }
 
 func TestTruthy(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "0": false, "false": false} {
-		expect.Equal(t, Truthy(map[string]string{"a": value}, "a"), want, "BH-MR-23/MRV-71 %q", value)
+		expect.Equal(t, Truthy(map[string]string{"a": value}, "a"), want, "BH-MR-23 %q", value)
 	}
 }
 
@@ -112,13 +112,13 @@ func TestConditions(t *testing.T) {
 	flip.Status = resourcesv1alpha1.ConditionTrue
 	flipped, _ := first.With(later, flip)
 	if got := flipped[0]; !got.LastTransitionTime.Time.Equal(later) || !got.LastUpdateTime.Time.Equal(start) {
-		t.Errorf("MRS-2/MRV-121 status: got %v", got)
+		t.Errorf("MRS-2 status: got %v", got)
 	}
 	text := DeletingChanges()[0]
 	text.Message = "other"
 	updated, _ := first.With(later, text)
 	if got := updated[0]; !got.LastTransitionTime.Time.Equal(start) || !got.LastUpdateTime.Time.Equal(later) {
-		t.Errorf("MRS-2/MRV-121 message: got %v", got)
+		t.Errorf("MRS-2 message: got %v", got)
 	}
 	if got := first[0]; got.Type == "" || got.Status == "" || got.Reason == "" || got.LastTransitionTime.IsZero() || got.LastUpdateTime.IsZero() {
 		t.Errorf("BH-MR-22: a condition lacks a field: %+v", got)

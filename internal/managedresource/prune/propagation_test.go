@@ -15,11 +15,11 @@ func TestPropagation(t *testing.T) {
 		group string
 		want  metav1.DeletionPropagation
 	}{
-		"MRV-82/Deployments":               {"apps", metav1.DeletePropagationForeground},
+		"MRX-8/Deployments":                {"apps", metav1.DeletePropagationForeground},
 		"MRX-8/Deployments of old":         {"extensions", metav1.DeletePropagationForeground},
-		"MRV-82/Jobs":                      {"batch", metav1.DeletePropagationForeground},
+		"MRX-8/Jobs":                       {"batch", metav1.DeletePropagationForeground},
 		"MRX-8/the core group":             {"", ""},
-		"MRV-82/RBAC":                      {"rbac.authorization.k8s.io", ""},
+		"MRX-8/RBAC":                       {"rbac.authorization.k8s.io", ""},
 		"MRX-8/a group that ends the same": {"kruise.apps", ""},
 		"MRX-8/a group with more behind":   {"batch.volcano.sh", ""},
 	} {

@@ -73,7 +73,7 @@ func TestCollectableKinds(t *testing.T) {
 	}{
 		"MRX-6/a ConfigMap":           {"v1", "ConfigMap", true},
 		"MRX-6/a Secret":              {"v1", "Secret", true},
-		"MRV-75/a Node":               {"v1", "Node", false},
+		"MRX-6/a Node":                {"v1", "Node", false},
 		"MRX-6/a kind with that name": {"example.org/v1", "Secret", false},
 	} {
 		t.Run(name, func(t *testing.T) {

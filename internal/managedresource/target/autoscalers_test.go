@@ -68,8 +68,8 @@ func TestAutoscalers(t *testing.T) {
 			want bool
 		}{
 			{"MR-20 none", func() error { return nil }, false},
-			{"MRB-12/MRV-60 a malformed one", func() error { return a.Add(autoscaler("bad", "a/b/c", "Deployment", "d")) }, false},
-			{"MR-21/MRD-16/MRV-50 by an equivalent group", func() error { return a.Add(autoscaler("one", "extensions/v1beta1", "Deployment", "d")) }, true},
+			{"MRB-12 a malformed one", func() error { return a.Add(autoscaler("bad", "a/b/c", "Deployment", "d")) }, false},
+			{"MR-21/MRD-16 by an equivalent group", func() error { return a.Add(autoscaler("one", "extensions/v1beta1", "Deployment", "d")) }, true},
 			{"MR-20 a second one", func() error { return a.Add(autoscaler("two", "apps/v1", "Deployment", "d")) }, true},
 			{"MR-20 one goes", func() error { return a.Delete(autoscaler("one", "extensions/v1beta1", "Deployment", "d")) }, true},
 			{"MR-20 the other turns away", func() error { return a.Update(autoscaler("two", "apps/v1", "Deployment", "other")) }, true},

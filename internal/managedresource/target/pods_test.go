@@ -91,7 +91,7 @@ func TestPodsAreCountedOnChanges(t *testing.T) {
 	r.Subscribe(objects.Subscriber{Health: func(objects.Owner) { judged <- struct{}{} }})
 	r.pod("surge", "rs", managedLabel, nil)
 	r.putLabelledWith(managedLabel, "True", 1) // Any change of the status gives it another version.
-	eventually(t, "MRV-153: the ManagedResource is judged anew", func() bool { return len(judged) > 0 })
+	eventually(t, "MRT-13: the ManagedResource is judged anew", func() bool { return len(judged) > 0 })
 	if got := r.progressing(t); got != "True" {
 		t.Errorf("with a Pod more Progressing is %s", got)
 	}

@@ -149,46 +149,46 @@ const (
 	subText    = "D(only the following subresources are allowed for this resource type: "
 )
 
-// TestByMachine is 9.7 and CT-NA-2 to CT-NA-11: "<case>: <question> => <decision>".
+// TestByMachine is 9.7 and NA-3 to NA-11: "<case>: <question> => <decision>".
 func TestByMachine(t *testing.T) {
 	cases := `
-CT-NA-1/NA-2: - get nodes foo-node => D()
-CT-NA-2/NA-3: foo-machine get deployments default/x => D()
+NA-2: - get nodes foo-node => D()
+NA-3: foo-machine get deployments default/x => D()
 NA-4/NA-5: foo-machine create certificatesigningrequests => A
 BH-NA-4/NA-5: foo-machine get certificatesigningrequests mine => A
-CT-NA-3/NA-5: foo-machine get certificatesigningrequests theirs => ` + csrText + `
-CT-NA-3/NA-5: foo-machine get certificatesigningrequests gone => D(no CertificateSigningRequest "gone" found)
-CT-NA-3/NA-5: foo-machine get certificatesigningrequests broken => error(error getting CSR "broken": fake-err)
-CT-NA-3/NA-5: foo-machine list certificatesigningrequests => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine watch certificatesigningrequests => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine update certificatesigningrequests mine => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine patch certificatesigningrequests mine => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine delete certificatesigningrequests mine => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine deletecollection certificatesigningrequests => ` + verbsText + `[get create])
-CT-NA-3/NA-5: foo-machine update certificatesigningrequests/approval mine => ` + subText + `[])
-CT-NA-4/NA-6: foo-machine create events default/x => A
+NA-5: foo-machine get certificatesigningrequests theirs => ` + csrText + `
+NA-5: foo-machine get certificatesigningrequests gone => D(no CertificateSigningRequest "gone" found)
+NA-5: foo-machine get certificatesigningrequests broken => error(error getting CSR "broken": fake-err)
+NA-5: foo-machine list certificatesigningrequests => ` + verbsText + `[get create])
+NA-5: foo-machine watch certificatesigningrequests => ` + verbsText + `[get create])
+NA-5: foo-machine update certificatesigningrequests mine => ` + verbsText + `[get create])
+NA-5: foo-machine patch certificatesigningrequests mine => ` + verbsText + `[get create])
+NA-5: foo-machine delete certificatesigningrequests mine => ` + verbsText + `[get create])
+NA-5: foo-machine deletecollection certificatesigningrequests => ` + verbsText + `[get create])
+NA-5: foo-machine update certificatesigningrequests/approval mine => ` + subText + `[])
+NA-6: foo-machine create events default/x => A
 BH-NA-5/NA-6: foo-machine patch newevents default/x => A
-CT-NA-4/NA-6: foo-machine get events default/x => ` + verbsText + `[create patch])
-CT-NA-4/NA-6: foo-machine delete newevents default/x => ` + verbsText + `[create patch])
-CT-NA-5/NA-7, C10: foo-machine create leases kube-system/- => A
-CT-NA-5/NA-7, C10: foo-machine create leases kube-system/gardener-node-agent-foo-node => A
+NA-6: foo-machine get events default/x => ` + verbsText + `[create patch])
+NA-6: foo-machine delete newevents default/x => ` + verbsText + `[create patch])
+NA-7, C10: foo-machine create leases kube-system/- => A
+NA-7, C10: foo-machine create leases kube-system/gardener-node-agent-foo-node => A
 C10/NA-7: foo-machine create leases kube-system/other => ` + leaseText + `
-CT-NA-5/NA-7: foo-machine create leases default/- => ` + leaseText + `
-CT-NA-5/NA-12: bar-machine create leases kube-system/- => D(no node for "bar-machine" found)
-CT-NA-5/NA-12: bar-machine get leases kube-system/x => D(no node for "bar-machine" found)
+NA-7: foo-machine create leases default/- => ` + leaseText + `
+NA-12: bar-machine create leases kube-system/- => D(no node for "bar-machine" found)
+NA-12: bar-machine get leases kube-system/x => D(no node for "bar-machine" found)
 BH-NA-6/NA-7: foo-machine get leases kube-system/gardener-node-agent-foo-node => A
-CT-NA-5/NA-7: foo-machine update leases kube-system/gardener-node-agent-foo-node => A
-CT-NA-5/NA-7: foo-machine list leases kube-system/gardener-node-agent-foo-node => A
-CT-NA-5/NA-7: foo-machine watch leases kube-system/gardener-node-agent-foo-node => A
-CT-NA-5/NA-7: foo-machine get leases kube-system/other => ` + leaseText + `
-CT-NA-5/NA-7: foo-machine get leases default/gardener-node-agent-foo-node => ` + leaseText + `
-CT-NA-5/NA-7: foo-machine patch leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
-CT-NA-5/NA-7: foo-machine delete leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
-CT-NA-5/NA-7: foo-machine deletecollection leases kube-system/- => ` + verbsText + `[get list watch create update])
-CT-NA-5/NA-7: foo-machine list leases kube-system/- => ` + leaseText + `
-CT-NA-5/NA-7: foo-machine list leases => ` + leaseText + `
-CT-NA-7/NA-8: foo-machine list nodes => A
-CT-NA-7/NA-8: bar-machine list nodes => A
+NA-7: foo-machine update leases kube-system/gardener-node-agent-foo-node => A
+NA-7: foo-machine list leases kube-system/gardener-node-agent-foo-node => A
+NA-7: foo-machine watch leases kube-system/gardener-node-agent-foo-node => A
+NA-7: foo-machine get leases kube-system/other => ` + leaseText + `
+NA-7: foo-machine get leases default/gardener-node-agent-foo-node => ` + leaseText + `
+NA-7: foo-machine patch leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
+NA-7: foo-machine delete leases kube-system/gardener-node-agent-foo-node => ` + verbsText + `[get list watch create update])
+NA-7: foo-machine deletecollection leases kube-system/- => ` + verbsText + `[get list watch create update])
+NA-7: foo-machine list leases kube-system/- => ` + leaseText + `
+NA-7: foo-machine list leases => ` + leaseText + `
+NA-8: foo-machine list nodes => A
+NA-8: bar-machine list nodes => A
 C9/NA-8: foo-machine watch nodes => ` + nodeText + `
 C9/NA-8: foo-machine watch nodes foo-node => A
 C9/NA-8: bar-machine watch nodes => A
@@ -200,61 +200,61 @@ C9/NA-8, the Node cannot be read: ill-machine watch nodes => error(error getting
 NA-8/without a Machine: none-machine list nodes => error(error getting machine "none-machine": not found)
 BH-NA-3/NA-8: foo-machine get nodes foo-node => A
 BH-NA-7/NA-8: foo-machine patch nodes foo-node => A
-CT-NA-7/NA-8: foo-machine update nodes/status foo-node => A
-CT-NA-7/NA-8: foo-machine get nodes other-node => ` + nodeText + `
-CT-NA-7/NA-8: foo-machine patch nodes/status other-node => ` + nodeText + `
-CT-NA-7/NA-8: foo-machine get nodes/foo foo-node => ` + subText + `[status])
-CT-NA-7/NA-8: foo-machine create nodes => ` + verbsText + `[get list watch patch update])
-CT-NA-7/NA-8: foo-machine delete nodes foo-node => ` + verbsText + `[get list watch patch update])
-CT-NA-7/NA-8: foo-machine deletecollection nodes => ` + verbsText + `[get list watch patch update])
-CT-NA-7/NA-12: gone-machine get nodes gone-node => D(no node for "gone-machine" found)
+NA-8: foo-machine update nodes/status foo-node => A
+NA-8: foo-machine get nodes other-node => ` + nodeText + `
+NA-8: foo-machine patch nodes/status other-node => ` + nodeText + `
+NA-8: foo-machine get nodes/foo foo-node => ` + subText + `[status])
+NA-8: foo-machine create nodes => ` + verbsText + `[get list watch patch update])
+NA-8: foo-machine delete nodes foo-node => ` + verbsText + `[get list watch patch update])
+NA-8: foo-machine deletecollection nodes => ` + verbsText + `[get list watch patch update])
+NA-12: gone-machine get nodes gone-node => D(no node for "gone-machine" found)
 NA-12: ill-machine get nodes broken-node => error(error getting node "/broken-node": fake-err)
-CT-NA-11/NA-11: none-machine get nodes x => error(error getting machine "none-machine": not found)
-CT-NA-11/NA-11: broken-machine get leases kube-system/x => error(error getting machine "broken-machine": fake-err)
-CT-NA-8/NA-10: foo-machine get secrets kube-system/gardener-valitail => A
+NA-11: none-machine get nodes x => error(error getting machine "none-machine": not found)
+NA-11: broken-machine get leases kube-system/x => error(error getting machine "broken-machine": fake-err)
+NA-10: foo-machine get secrets kube-system/gardener-valitail => A
 9.4/NA-10: none-machine get secrets kube-system/gardener-valitail => error(error getting machine "none-machine": not found)
 9.4/NA-10: none-machine list secrets kube-system/shoot-access-cluster-admin => error(error getting machine "none-machine": not found)
 9.4/NA-10: broken-machine get secrets kube-system/gardener-valitail => error(error getting machine "broken-machine": fake-err)
 9.4/NA-10: ill-machine get secrets kube-system/gardener-valitail => A
-CT-NA-6/NA-7: foo-machine update leases kube-system/foo-machine-secret => A
-CT-NA-6/NA-7: foo-machine update leases kube-system/bar-machine-secret => ` + leaseText + `
-CT-NA-8/NA-10: foo-machine list secrets kube-system/gardener-opentelemetry-collector => A
-CT-NA-8/NA-10: foo-machine watch secrets kube-system/shoot-access-cluster-admin => A
-CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-scheduler => A
-CT-NA-8/NA-10: foo-machine get secrets kube-system/shoot-access-kube-controller-manager => A
+NA-7: foo-machine update leases kube-system/foo-machine-secret => A
+NA-7: foo-machine update leases kube-system/bar-machine-secret => ` + leaseText + `
+NA-10: foo-machine list secrets kube-system/gardener-opentelemetry-collector => A
+NA-10: foo-machine watch secrets kube-system/shoot-access-cluster-admin => A
+NA-10: foo-machine get secrets kube-system/shoot-access-kube-scheduler => A
+NA-10: foo-machine get secrets kube-system/shoot-access-kube-controller-manager => A
 BH-NA-8/NA-10: foo-machine get secrets kube-system/foo-machine-secret => A
-CT-NA-8/NA-10: foo-machine watch secrets kube-system/foo-machine-secret => A
-CT-NA-8/NA-10: bar-machine get secrets kube-system/bar-machine-secret => A
-CT-NA-8/NA-10: foo-machine get secrets kube-system/bar-machine-secret => ` + secretText + `
-CT-NA-8/NA-10: foo-machine get secrets default/foo-machine-secret => ` + secretText + `
-CT-NA-8/NA-10: foo-machine get secrets default/gardener-valitail => ` + secretText + `
-CT-NA-8/NA-10: foo-machine update secrets kube-system/foo-machine-secret => ` + verbsText + `[get list watch])
-CT-NA-8/NA-10: foo-machine create secrets kube-system/- => ` + verbsText + `[get list watch])
-CT-NA-8/NA-10: foo-machine list secrets kube-system/- => ` + secretText + `
-CT-NA-8/NA-10: foo-machine list secrets => ` + secretText + `
-CT-NA-8/NA-10: bare-machine list secrets kube-system/- => D(gardener-node-agent can only access secrets [` + static + `] in "kube-system" namespace)
-CT-NA-9/NA-10: foo-machine get secrets kube-system/for-all => A
-CT-NA-9/NA-10: foo-machine get secrets kube-system/for-foo => A
-CT-NA-9/NA-10: foo-machine get secrets kube-system/for-bar => ` + secretText + `
-CT-NA-9/NA-10, a host without a name: foo-machine get secrets kube-system/for-none => ` + secretText + `
+NA-10: foo-machine watch secrets kube-system/foo-machine-secret => A
+NA-10: bar-machine get secrets kube-system/bar-machine-secret => A
+NA-10: foo-machine get secrets kube-system/bar-machine-secret => ` + secretText + `
+NA-10: foo-machine get secrets default/foo-machine-secret => ` + secretText + `
+NA-10: foo-machine get secrets default/gardener-valitail => ` + secretText + `
+NA-10: foo-machine update secrets kube-system/foo-machine-secret => ` + verbsText + `[get list watch])
+NA-10: foo-machine create secrets kube-system/- => ` + verbsText + `[get list watch])
+NA-10: foo-machine list secrets kube-system/- => ` + secretText + `
+NA-10: foo-machine list secrets => ` + secretText + `
+NA-10: bare-machine list secrets kube-system/- => D(gardener-node-agent can only access secrets [` + static + `] in "kube-system" namespace)
+NA-10: foo-machine get secrets kube-system/for-all => A
+NA-10: foo-machine get secrets kube-system/for-foo => A
+NA-10: foo-machine get secrets kube-system/for-bar => ` + secretText + `
+NA-10, a host without a name: foo-machine get secrets kube-system/for-none => ` + secretText + `
 T3-7/NA-10, a Node that does not exist: gone-machine get secrets kube-system/for-all => A
 T3-7/NA-10, a Node that does not exist: gone-machine get secrets kube-system/for-bar => D(gardener-node-agent can only access secrets [` + static + ` foo-machine-secret for-all] in "kube-system" namespace)
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-all => A
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-foo => ` + newText + `
 T3-7/NA-10, a host that is not known: new-machine get secrets kube-system/new-for-none => ` + newText + `
 BH-NA-10/NA-9: foo-machine get pods default/foo-pod => A
-CT-NA-10/NA-9: foo-machine delete pods default/foo-pod => A
-CT-NA-10/NA-9: foo-machine get pods default/bar-pod => D(pod "default/bar-pod" does not belong to node "foo-node")
-CT-NA-10/NA-9: foo-machine delete pods default/new-pod => D(pod "default/new-pod" does not belong to node "foo-node")
-CT-NA-11/NA-9: foo-machine get pods default/gone => D(no pod "default/gone" found)
-CT-NA-11/NA-9: foo-machine get pods default/broken => error(error getting pod "default/broken": fake-err)
-CT-NA-10/NA-9: foo-machine list pods => A
-CT-NA-10/NA-9: foo-machine watch pods default/- => A
-CT-NA-10/NA-9: foo-machine create pods default/- => ` + verbsText + `[get list watch delete])
-CT-NA-10/NA-9: foo-machine patch pods default/foo-pod => ` + verbsText + `[get list watch delete])
-CT-NA-10/NA-9: foo-machine deletecollection pods default/- => ` + verbsText + `[get list watch delete])
-CT-NA-10/NA-9: foo-machine get pods/log default/foo-pod => ` + subText + `[])
-CT-NA-11/NA-9: bar-machine list pods => D(no node for "bar-machine" found)
+NA-9: foo-machine delete pods default/foo-pod => A
+NA-9: foo-machine get pods default/bar-pod => D(pod "default/bar-pod" does not belong to node "foo-node")
+NA-9: foo-machine delete pods default/new-pod => D(pod "default/new-pod" does not belong to node "foo-node")
+NA-9: foo-machine get pods default/gone => D(no pod "default/gone" found)
+NA-9: foo-machine get pods default/broken => error(error getting pod "default/broken": fake-err)
+NA-9: foo-machine list pods => A
+NA-9: foo-machine watch pods default/- => A
+NA-9: foo-machine create pods default/- => ` + verbsText + `[get list watch delete])
+NA-9: foo-machine patch pods default/foo-pod => ` + verbsText + `[get list watch delete])
+NA-9: foo-machine deletecollection pods default/- => ` + verbsText + `[get list watch delete])
+NA-9: foo-machine get pods/log default/foo-pod => ` + subText + `[])
+NA-9: bar-machine list pods => D(no node for "bar-machine" found)
 `
 	for _, line := range strings.Split(strings.TrimSpace(cases), "\n") {
 		name, rest, _ := strings.Cut(line, ": ")
@@ -274,16 +274,16 @@ func TestWhoIsAsked(t *testing.T) {
 		user *user.DefaultInfo
 		want string
 	}{
-		"CT-NA-1/NA-1, another user":      {&user.DefaultInfo{Name: "foo", Groups: []string{AgentsGroup}}, "N()"},
+		"NA-1, another user":              {&user.DefaultInfo{Name: "foo", Groups: []string{AgentsGroup}}, "N()"},
 		"BH-NA-2/NA-1, without the group": {&user.DefaultInfo{Name: UserPrefix + "foo-machine"}, "N()"},
-		"CT-NA-1/NA-2, an empty name":     {&user.DefaultInfo{Name: UserPrefix, Groups: []string{AgentsGroup}}, "D()"},
+		"NA-2, an empty name":             {&user.DefaultInfo{Name: UserPrefix, Groups: []string{AgentsGroup}}, "D()"},
 	} {
 		expect.Equal(t, decided(a, authorizer.AttributesRecord{User: c.user, Verb: "list", Resource: "nodes", ResourceRequest: true}), c.want, "%s", name)
 	}
 	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "N()", "AE-10: nobody")
 	question := ask(t, "foo-machine get nodes foo-node")
 	question.ResourceRequest = false
-	expect.Equal(t, decided(a, question), "D()", "CT-NA-2, NA-3: no resource")
+	expect.Equal(t, decided(a, question), "D()", "NA-3: no resource")
 }
 
 func TestPodSelectors(t *testing.T) {
@@ -305,7 +305,7 @@ func TestPodSelectors(t *testing.T) {
 		"foo-machine list pods default/foo-pod":                                   "A",
 		"foo-machine watch pods default/bar-pod":                                  `D(pod "default/bar-pod" does not belong to node "foo-node")`,
 	} {
-		expect.Equal(t, decided(a, ask(t, question)), want, "BH-NA-9/CT-NA-10: %s", question)
+		expect.Equal(t, decided(a, ask(t, question)), want, "BH-NA-9: %s", question)
 	}
 	question := ask(t, "foo-machine list pods")
 	question.FieldSelectorParsingErr = errFake
@@ -345,7 +345,7 @@ func TestLeaseOfRollout(t *testing.T) {
 			who = "foo-machine"
 		}
 		if got := decided(a, ask(t, who+" update leases kube-system/"+c.lease)); got != c.want {
-			t.Errorf("CT-NA-6, NA-7: %s:\ngot  %s\nwant %s", name, got, c.want)
+			t.Errorf("NA-7: %s:\ngot  %s\nwant %s", name, got, c.want)
 		}
 	}
 }
@@ -359,7 +359,7 @@ func TestUndecodableConfiguration(t *testing.T) {
 		"foo-machine get secrets kube-system/foo-machine-secret": "A",
 		"foo-machine get secrets kube-system/for-all":            `error(error reading secretRef names from OSC secret "foo-machine-secret": fake-err)`,
 	} {
-		expect.Equal(t, decided(a, ask(t, question)), want, "CT-NA-9: %s", question)
+		expect.Equal(t, decided(a, ask(t, question)), want, "NA-10: %s", question)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestWatchAll(t *testing.T) {
 	}
 }
 
-// TestByNode is CT-NA-12 and NAA-4: agents are known by their Nodes.
+// TestByNode is NAA-4: agents are known by their Nodes.
 func TestByNode(t *testing.T) {
 	view := &clusters{
 		nodes: map[string]agent.Node{
@@ -432,7 +432,7 @@ func TestByNode(t *testing.T) {
 		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
 	} {
 		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("CT-NA-12/NAA-4: %s:\ngot  %s\nwant %s", question, got, want)
+			t.Errorf("NAA-4: %s:\ngot  %s\nwant %s", question, got, want)
 		}
 	}
 }

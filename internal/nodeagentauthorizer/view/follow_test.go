@@ -105,7 +105,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestDeletedMachine: an agent whose Machine is deleted has lost its rights as soon as the event has come (9.4, CT-NA-11).
+// TestDeletedMachine: an agent whose Machine is deleted has lost its rights as soon as the event has come (9.4, NA-11).
 func TestDeletedMachine(t *testing.T) {
 	v, s := following(t, "ns")
 	machine := func(name, version string) map[string]any {
@@ -120,9 +120,9 @@ func TestDeletedMachine(t *testing.T) {
 	s.send(t, "machines", "ADDED", machine("goes", "3"))
 	eventually(t, "both known", func() bool { return known("stays") && known("goes") })
 	s.send(t, "machines", "DELETED", machine("goes", "4"))
-	eventually(t, "CT-NA-11: forgotten", func() bool { return !known("goes") })
+	eventually(t, "NA-11: forgotten", func() bool { return !known("goes") })
 	if !known("stays") {
-		t.Error("CT-NA-11: another Machine is forgotten, too")
+		t.Error("NA-11: another Machine is forgotten, too")
 	}
 }
 
@@ -211,9 +211,9 @@ func TestEveryKindIsFollowed(t *testing.T) {
 		object["metadata"].(map[string]any)["resourceVersion"] = "3"
 		s.sendObject(t, resource, "DELETED", object)
 	}
-	eventually(t, "CT-NA-11: deleted", all("1", false))
+	eventually(t, "NA-11: deleted", all("1", false))
 	if !all("2", true)() {
-		t.Errorf("CT-NA-11: of the others there are %v", known("2"))
+		t.Errorf("NA-11: of the others there are %v", known("2"))
 	}
 	s.sendObject(t, "pods", "ADDED", map[string]any{"metadata": named("default", "odd", nil), "spec": map[string]any{"nodeName": 5}})
 	eventually(t, "OBS-7: counted as undecodable", func() bool {
@@ -225,7 +225,7 @@ func TestEveryKindIsFollowed(t *testing.T) {
 	for resource := range s { // The new lists, after that, have no objects.
 		s.sendObject(t, resource, "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410})
 	}
-	eventually(t, "CT-NA-11: not in a new list", all("2", false))
+	eventually(t, "NA-11: not in a new list", all("2", false))
 }
 
 // TestNamesAreShared: equal names are kept once, and a bounded number of them.

@@ -64,7 +64,7 @@ func newView(t *testing.T, texts map[string]string) (*View, *apiServer) {
 	return v, s
 }
 
-// TestUnseen is the live re-read before a denial: stale caches must not deny what has come (12, CT-NA-11).
+// TestUnseen is the live re-read before a denial: stale caches must not deny what has come (12, NA-11).
 func TestUnseen(t *testing.T) {
 	v, server := newView(t, map[string]string{
 		"/apis/machine.sapcloud.io/v1alpha1/namespaces/ns/machines/m": `{"metadata":{"name":"m","labels":{"node":"n"}},"spec":{"nodeTemplate":{"metadata":{"labels":{"worker.gardener.cloud/gardener-node-agent-secret-name":"osc"}}}}}`,

@@ -106,7 +106,7 @@ func TestEmptyAndLarge(t *testing.T) {
 		h.Graph.Set(graph.Vertex{Kind: relation.Project, Name: fmt.Sprintf("p%04d", i)}, nil)
 	}
 	if _, page = h.get(t, ""); strings.Count(page, "| # ") != 2000 {
-		t.Errorf("CT-G-23: 2000 vertices show %d", strings.Count(page, "| # "))
+		t.Errorf("DBG-3: 2000 vertices show %d", strings.Count(page, "| # "))
 	}
 	h.Graph.Set(graph.Vertex{Kind: relation.Project, Name: "one-more"}, nil)
 	if _, page = h.get(t, ""); strings.Count(page, "| # ") != 1 || !strings.Contains(page, `<option value="Seed" selected>`) {

@@ -226,10 +226,10 @@ func TestUndecodableFrames(t *testing.T) {
 	await(t, "the graph is not complete", w.Synced)
 	bad := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "bad"}
 	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "bad.ca-cluster"}, bad).Known || g.Check(bad, relation.SeedVertex("a")).Reached {
-		t.Error("CT-G-14: of the bad one counts what follows from its name, and nothing else")
+		t.Error("B-8: of the bad one counts what follows from its name, and nothing else")
 	}
 	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "good.ca-cluster"}, relation.SeedVertex("a")).Reached {
-		t.Error("CT-G-14: the good one does not count")
+		t.Error("B-8: the good one does not count")
 	}
 	if got, err := value(t, registry, "graph_undecodable_total", "Shoot"); err != nil || got != 1 {
 		t.Errorf("graph_undecodable_total: got %v, %v", got, err)

@@ -69,7 +69,7 @@ func TestObserved(t *testing.T) {
 	g.Delete(shoots, "garden-dev", "web")
 	g.Delete(shoots, "garden-dev", "web")
 	if g.updates["Shoot CreateOrUpdate"]+g.updates["Shoot Update"]+g.updates["Shoot "+shoots.Update] == 0 || g.updates["Shoot Delete"] != 1 || len(took) != 2 {
-		t.Errorf("CT-G-18: observed %v, %d times, want one change and one deletion", g.updates, len(took))
+		t.Errorf("B-13: observed %v, %d times, want one change and one deletion", g.updates, len(took))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const clientUsages = "client auth, key encipherment, digital signature"
 
-// TestSizes is CT-G-1: what each kind of object adds, and that nothing is left of it.
+// TestSizes is GR-2: what each kind of object adds, and that nothing is left of it.
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		watch  *Watch
@@ -24,46 +24,46 @@ func TestSizes(t *testing.T) {
 		// want are vertices and edges; left is what is still there without the object, nothing if it is empty.
 		want, left string
 	}{
-		"Seed":                         {watch: seeds, object: seedA(), want: "10 / 9"},
-		"Seed/no backup, no DNS":       {watch: seeds, object: builders.Seed("a").Resource(builders.Ref("Secret", "res")), want: "5 / 4"},
-		"Seed/of old":                  {watch: seeds, object: builders.Seed("a").With("spec.secretRef", builders.At("garden/kubeconfig")).With("spec.backup.secretRef", builders.At("garden/b")).With("spec.dns.provider.secretRef", builders.At("garden/c")), want: "7 / 6"},
-		"Shoot":                        {watch: shoots, object: web(), want: "24 / 23"},
-		"Shoot/without a binding":      {watch: shoots, object: web().Without("spec.secretBindingName"), want: "23 / 22"},
-		"Shoot/exposure class":         {watch: shoots, object: web().With("spec.exposureClassName", "internet"), want: "25 / 24"},
-		"Shoot/of old":                 {watch: shoots, object: builders.Shoot("garden-dev", "web").With("spec.cloudProfileName", "cp").Add("spec.dns.providers", map[string]any{"secretName": "dns"}), want: "12 / 11"},
-		"Project":                      {watch: projects, object: builders.Project("dev", "garden-dev"), want: "2 / 1"},
-		"Project/without namespace":    {watch: projects, object: builders.Project("dev", ""), want: "0 / 0"},
-		"BackupBucket":                 {watch: backupBuckets, object: bucket(), want: "4 / 3"},
-		"BackupBucket/of old":          {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.secretRef", builders.At("garden/x")), want: "2 / 1"},
-		"BackupBucket/of a shoot":      {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.shootRef", builders.Ref("Shoot", "garden/s")), want: "2 / 1"},
-		"BackupEntry":                  {watch: backupEntries, object: entry(), want: "4 / 3"},
-		"BackupEntry/in migration":     {watch: backupEntries, object: entry().StillOnSeed("b"), want: "5 / 4"},
-		"Bastion":                      {watch: bastions, object: builders.Bastion("garden-dev", "b").OnSeed("a"), want: "2 / 1"},
-		"SecretBinding":                {watch: secretBindings, object: builders.SecretBinding("garden-dev", "sb", "other/s"), want: "2 / 1"},
-		"CredentialsBinding":           {watch: credentialsBindings, object: builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/s")), want: "2 / 1"},
-		"ControllerInstallation":       {watch: controllerInstallations, object: installation(), want: "5 / 4"},
-		"ControllerDeployment":         {watch: controllerDeployments, object: builders.ControllerDeployment("d").Pulls("p", "c"), want: "3 / 2"},
-		"ControllerDeployment/CT-G-17": {watch: controllerDeployments, object: builders.ControllerDeployment("d").With("helm.rawChart", "x"), want: "0 / 0"},
+		"Seed":                       {watch: seeds, object: seedA(), want: "10 / 9"},
+		"Seed/no backup, no DNS":     {watch: seeds, object: builders.Seed("a").Resource(builders.Ref("Secret", "res")), want: "5 / 4"},
+		"Seed/of old":                {watch: seeds, object: builders.Seed("a").With("spec.secretRef", builders.At("garden/kubeconfig")).With("spec.backup.secretRef", builders.At("garden/b")).With("spec.dns.provider.secretRef", builders.At("garden/c")), want: "7 / 6"},
+		"Shoot":                      {watch: shoots, object: web(), want: "24 / 23"},
+		"Shoot/without a binding":    {watch: shoots, object: web().Without("spec.secretBindingName"), want: "23 / 22"},
+		"Shoot/exposure class":       {watch: shoots, object: web().With("spec.exposureClassName", "internet"), want: "25 / 24"},
+		"Shoot/of old":               {watch: shoots, object: builders.Shoot("garden-dev", "web").With("spec.cloudProfileName", "cp").Add("spec.dns.providers", map[string]any{"secretName": "dns"}), want: "12 / 11"},
+		"Project":                    {watch: projects, object: builders.Project("dev", "garden-dev"), want: "2 / 1"},
+		"Project/without namespace":  {watch: projects, object: builders.Project("dev", ""), want: "0 / 0"},
+		"BackupBucket":               {watch: backupBuckets, object: bucket(), want: "4 / 3"},
+		"BackupBucket/of old":        {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.secretRef", builders.At("garden/x")), want: "2 / 1"},
+		"BackupBucket/of a shoot":    {watch: backupBuckets, object: builders.BackupBucket("b").With("spec.shootRef", builders.Ref("Shoot", "garden/s")), want: "2 / 1"},
+		"BackupEntry":                {watch: backupEntries, object: entry(), want: "4 / 3"},
+		"BackupEntry/in migration":   {watch: backupEntries, object: entry().StillOnSeed("b"), want: "5 / 4"},
+		"Bastion":                    {watch: bastions, object: builders.Bastion("garden-dev", "b").OnSeed("a"), want: "2 / 1"},
+		"SecretBinding":              {watch: secretBindings, object: builders.SecretBinding("garden-dev", "sb", "other/s"), want: "2 / 1"},
+		"CredentialsBinding":         {watch: credentialsBindings, object: builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/s")), want: "2 / 1"},
+		"ControllerInstallation":     {watch: controllerInstallations, object: installation(), want: "5 / 4"},
+		"ControllerDeployment":       {watch: controllerDeployments, object: builders.ControllerDeployment("d").Pulls("p", "c"), want: "3 / 2"},
+		"ControllerDeployment/GE-12": {watch: controllerDeployments, object: builders.ControllerDeployment("d").With("helm.rawChart", "x"), want: "0 / 0"},
 		"ControllerDeployment/B-9": {
 			watch: controllerDeployments, want: "3 / 2",
 			object: builders.ControllerDeployment("d").Add("resources", refers(builders.Ref("ConfigMap", "c")), refers(builders.Ref("Secret", "s")), refers(builders.Ref("Secret", "t").Version("v2"))),
 		},
-		"ManagedSeed/no Seed":         {watch: managedSeeds, object: child("BootstrapToken"), want: "6 / 6"},
-		"ManagedSeed/Seed, valid":     {watch: managedSeeds, object: child("BootstrapToken"), seed: childSeed("2026-11-21T13:00:00Z"), want: "8 / 8", left: "4 / 3"},
-		"ManagedSeed/ServiceAccount":  {watch: managedSeeds, object: child("ServiceAccount"), want: "7 / 7"},
-		"ManagedSeed/no shoot, B-8":   {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", ""), want: "2 / 2"},
-		"ManagedSeed/broken, CT-G-14": {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", "s").Bootstrap("BootstrapToken").With("spec.gardenlet.config", map[string]any{"apiVersion": "v1", "kind": "x"}), want: "3 / 3"},
-		"Gardenlet":                   {watch: gardenlets, object: gardenletA(), want: "5 / 4"},
-		"Gardenlet/renews":            {watch: gardenlets, object: renewing(gardenletA()), seed: builders.Seed("a"), want: "9 / 8", left: "4 / 3"},
-		"Gardenlet/broken, B-12":      {watch: gardenlets, object: builders.Gardenlet("garden", "a").With("spec.config.kind", 5).With("spec.deployment.helm.ociRepository.pullSecretRef.name", "p"), want: "3 / 2"},
-		"Gardenlet/self-hosted":       {watch: gardenlets, object: builders.Gardenlet("garden-dev", "self-hosted-shoot-x"), want: "1 / 0"},
-		"ServiceAccount":              {watch: serviceAccounts, object: bootstrapping("x", "a", "b"), want: "3 / 2"},
-		"ServiceAccount/CT-G-16":      {watch: serviceAccounts, object: builders.ServiceAccount("garden", "other", "a", "b"), want: "0 / 0"},
-		"CSR":                         {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), want: "2 / 1"},
-		"CSR/wrong usages":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, "server auth"), want: "0 / 0"},
-		"CSR/B-4, no seed":            {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix, wellknown.SeedsGroup, clientUsages), want: "0 / 0"},
+		"ManagedSeed/no Seed":        {watch: managedSeeds, object: child("BootstrapToken"), want: "6 / 6"},
+		"ManagedSeed/Seed, valid":    {watch: managedSeeds, object: child("BootstrapToken"), seed: childSeed("2026-11-21T13:00:00Z"), want: "8 / 8", left: "4 / 3"},
+		"ManagedSeed/ServiceAccount": {watch: managedSeeds, object: child("ServiceAccount"), want: "7 / 7"},
+		"ManagedSeed/no shoot, B-8":  {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", ""), want: "2 / 2"},
+		"ManagedSeed/broken, B-8":    {watch: managedSeeds, object: builders.ManagedSeed("garden", "child", "s").Bootstrap("BootstrapToken").With("spec.gardenlet.config", map[string]any{"apiVersion": "v1", "kind": "x"}), want: "3 / 3"},
+		"Gardenlet":                  {watch: gardenlets, object: gardenletA(), want: "5 / 4"},
+		"Gardenlet/renews":           {watch: gardenlets, object: renewing(gardenletA()), seed: builders.Seed("a"), want: "9 / 8", left: "4 / 3"},
+		"Gardenlet/broken, B-12":     {watch: gardenlets, object: builders.Gardenlet("garden", "a").With("spec.config.kind", 5).With("spec.deployment.helm.ociRepository.pullSecretRef.name", "p"), want: "3 / 2"},
+		"Gardenlet/self-hosted":      {watch: gardenlets, object: builders.Gardenlet("garden-dev", "self-hosted-shoot-x"), want: "1 / 0"},
+		"ServiceAccount":             {watch: serviceAccounts, object: bootstrapping("x", "a", "b"), want: "3 / 2"},
+		"ServiceAccount/B-10":        {watch: serviceAccounts, object: builders.ServiceAccount("garden", "other", "a", "b"), want: "0 / 0"},
+		"CSR":                        {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, clientUsages), want: "2 / 1"},
+		"CSR/wrong usages":           {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix+"a", wellknown.SeedsGroup, "server auth"), want: "0 / 0"},
+		"CSR/B-4, no seed":           {watch: certificateSigningRequests, object: builders.CertificateRequest("csr", wellknown.SeedUserPrefix, wellknown.SeedsGroup, clientUsages), want: "0 / 0"},
 	} {
-		t.Run("CT-G-1/"+name, func(t *testing.T) {
+		t.Run("GR-2/"+name, func(t *testing.T) {
 			g := newGarden(t)
 			if c.watch == shoots {
 				g.SetNamespace(projectNamespace)
@@ -78,7 +78,7 @@ func TestSizes(t *testing.T) {
 			g.set(c.watch, c.object)
 			g.wantSize(c.want)
 			if g.total() != total || len(g.updates) != before {
-				t.Errorf("CT-G-22: an update that changes nothing is counted: %v", g.updates)
+				t.Errorf("OBS-21: an update that changes nothing is counted: %v", g.updates)
 			}
 			owner := c.watch.Owner(seen(t, c.watch, c.object))
 			g.Delete(c.watch, owner.Namespace, owner.Name)
@@ -112,21 +112,21 @@ func TestPathsOfShoots(t *testing.T) {
 		g.wantPath(from, "Seed:b", false)
 	}
 	g.set(shoots, web().StillOnSeed("b"))
-	g.wantPathBy("C20/CT-G-3: both seeds of a migration count", "CloudProfile:cp", "Seed:a", true)
-	g.wantPathBy("C20/CT-G-3: both seeds of a migration count", "CloudProfile:cp", "Seed:b", true)
+	g.wantPathBy("C20: both seeds of a migration count", "CloudProfile:cp", "Seed:a", true)
+	g.wantPathBy("C20: both seeds of a migration count", "CloudProfile:cp", "Seed:b", true)
 	g.set(shoots, web().OnSeed("c").CloudProfile("ncp").With("spec.cloudProfile.kind", "NamespacedCloudProfile").With("spec.cloudProfileName", "cp"))
 	for _, seed := range []string{"Seed:a", "Seed:b"} {
-		g.wantPathBy("CT-G-3: the old paths are gone", "Shoot:garden-dev/web", seed, false)
+		g.wantPathBy("GE-46: the old paths are gone", "Shoot:garden-dev/web", seed, false)
 	}
-	g.wantPathBy("CT-G-4: the profile that is named now", "NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true)
-	g.wantPathBy("CT-G-4: the profile that was named before", "CloudProfile:cp", "Seed:c", false)
+	g.wantPathBy("GE-44: the profile that is named now", "NamespacedCloudProfile:garden-dev/ncp", "Seed:c", true)
+	g.wantPathBy("GE-44: the profile that was named before", "CloudProfile:cp", "Seed:c", false)
 
 	issuer := "Secret:gardener-system-shoot-issuer/dev--1234"
 	g.set(shoots, web().Annotated(wellknown.Issuer, "other"))
-	g.wantPathBy("CT-G-9: without the annotation", issuer, "Seed:a", false)
+	g.wantPathBy("GE-57: without the annotation", issuer, "Seed:a", false)
 	g.DeleteNamespace("garden-dev")
 	g.set(shoots, web())
-	g.wantPathBy("CT-G-9: without the label of a project", issuer, "Seed:a", false)
+	g.wantPathBy("GE-57: without the label of a project", issuer, "Seed:a", false)
 	g.wantPath("CloudProfile:cp", "Seed:a", true)
 	g.SetNamespace(projectNamespace) // B-13's trigger: the label arrives after the Shoot.
 	g.wantPath(issuer, "Seed:a", true)
@@ -149,16 +149,16 @@ func TestSharedObjects(t *testing.T) {
 	g.wantPath("SecretBinding:garden-dev/sb", "Seed:a", true)
 	g.wantPath("Secret:other/s", "Seed:a", false)
 	g.set(secretBindings, binding)
-	g.wantPathBy("CT-G-5/B-13: without an event of the Shoot", "Secret:other/s", "Seed:a", true)
+	g.wantPathBy("B-13: without an event of the Shoot", "Secret:other/s", "Seed:a", true)
 
 	g.set(seeds, builders.Seed("a"))
 	g.Delete(seeds, "", "a")
-	g.wantPathBy("CT-G-21: the Shoot still says so", "Shoot:garden-dev/web", "Seed:a", true)
+	g.wantPathBy("B-13: the Shoot still says so", "Shoot:garden-dev/web", "Seed:a", true)
 	g.wantPath("Lease:gardener-system-seed-lease/a", "Seed:a", false)
 
 	g.set(backupBuckets, builders.BackupBucket("b").OnSeed("a").With("spec.secretRef", builders.At("garden-dev/shared")))
 	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("z"))
-	g.wantPathBy("CT-G-6: the BackupBucket still refers to it", "Secret:garden-dev/shared", "Seed:a", true)
+	g.wantPathBy("GR-5: the BackupBucket still refers to it", "Secret:garden-dev/shared", "Seed:a", true)
 	g.wantPath("Secret:garden-dev/shared", "Seed:z", false)
 }
 
@@ -169,10 +169,10 @@ func TestCredentialsSwitch(t *testing.T) {
 	for _, kind := range kinds {
 		g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref(kind, "other/c")))
 		for _, other := range kinds {
-			g.wantPathBy("CT-G-8: each kind of credentials after each other", other+":other/c", "Seed:a", other == kind)
+			g.wantPathBy("GE-18: each kind of credentials after each other", other+":other/c", "Seed:a", other == kind)
 		}
 	}
-	g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/c").Version("v7"))) // Of a version that nobody knows (CT-G-14).
+	g.set(credentialsBindings, builders.CredentialsBinding("garden-dev", "cb", builders.Ref("Secret", "other/c").Version("v7"))) // Of a version that nobody knows (B-8).
 	g.wantPath("Secret:other/c", "Seed:a", false)
 	g.wantPath("CredentialsBinding:garden-dev/cb", "Seed:a", true)
 }
@@ -183,9 +183,9 @@ func TestBackupEntries(t *testing.T) {
 	g.wantPath("BackupBucket:b", "Seed:a", true)
 	g.wantPath("BackupBucket:b", "Shoot:garden-dev/web", false) // Only Seeds are sinks.
 	g.set(backupEntries, builders.BackupEntry("garden-dev", "e", "c").OnSeed("a").StillOnSeed("s"))
-	g.wantPathBy("CT-G-7: the bucket of before", "BackupBucket:b", "Seed:a", false)
-	g.wantPathBy("CT-G-7: the bucket of now", "BackupBucket:c", "Seed:a", true)
-	g.wantPathBy("CT-G-7: the seed of the status", "BackupEntry:garden-dev/e", "Seed:s", true)
+	g.wantPathBy("GE-6: the bucket of before", "BackupBucket:b", "Seed:a", false)
+	g.wantPathBy("GE-6: the bucket of now", "BackupBucket:c", "Seed:a", true)
+	g.wantPathBy("GE-6: the seed of the status", "BackupEntry:garden-dev/e", "Seed:s", true)
 	g.wantSize("4 / 3")
 }
 
@@ -195,7 +195,7 @@ func TestParentGardenlet(t *testing.T) {
 	g.set(managedSeeds, child("BootstrapToken"))
 	g.set(seeds, childSeed("2026-11-21T13:00:00Z"))
 	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("child"))
-	g.wantPath("Seed:child", "Seed:parent", true) // The parent reaches the Seed itself, round the circle (CT-G-19, CT-G-20, BH-SA-28), …
+	g.wantPath("Seed:child", "Seed:parent", true) // The parent reaches the Seed itself, round the circle (BH-SA-28), …
 	g.wantPath("ManagedSeed:garden/child", "Seed:parent", true)
 	g.wantPath("ManagedSeed:garden/child", "Seed:child", true)
 	g.wantPath("Secret:garden/child-backup", "Seed:parent", true)
@@ -206,7 +206,7 @@ func TestParentGardenlet(t *testing.T) {
 	}
 	g.Delete(managedSeeds, "garden", "child")
 	g.wantPath("Seed:child", "Seed:parent", false)
-	g.wantPathBy("CT-G-13/B-14: nothing is left of a ManagedSeed that is gone", "Secret:garden/child-resource", "Seed:child", false)
+	g.wantPathBy("B-14: nothing is left of a ManagedSeed that is gone", "Secret:garden/child-resource", "Seed:child", false)
 }
 
 func TestBootstrapping(t *testing.T) {
@@ -222,13 +222,13 @@ func TestBootstrapping(t *testing.T) {
 		expect.Equal(t, g.Graph.Has(vertex(t, name)), want, "%s: %s is there", rule, name)
 	}
 	g.set(managedSeeds, child("BootstrapToken"))
-	has("CT-G-10, no Seed", tokenOf, true)
+	has("B-11, ManagedSeed: no Seed", tokenOf, true)
 	g.set(seeds, builders.Seed("child"))
-	has("CT-G-11, a Seed that says nothing of its certificate", tokenOf, false)
+	has("B-11, ManagedSeed: a Seed that says nothing of its certificate", tokenOf, false)
 	g.set(seeds, childSeed("2026-11-21T11:00:00Z"))
-	has("CT-G-11, expired", tokenOf, true)
+	has("B-11, ManagedSeed: expired", tokenOf, true)
 	g.set(seeds, childSeed("2026-11-21T13:00:00Z"))
-	has("CT-G-11, valid", tokenOf, false)
+	has("B-11, ManagedSeed: valid", tokenOf, false)
 	if next := g.Expire(); !next.Equal(now.Add(3600e9)) {
 		t.Errorf("B-11: the next certificate expires at %v", next)
 	}
@@ -236,28 +236,28 @@ func TestBootstrapping(t *testing.T) {
 	if next := g.Expire(); !next.IsZero() {
 		t.Errorf("B-11: the next certificate expires at %v, want none", next)
 	}
-	has("B-11, time has passed", tokenOf, true)
+	has("B-11, ManagedSeed: time has passed", tokenOf, true)
 	g.set(seeds, childSeed("2026-11-21T23:00:00Z"))
-	has("CT-G-11, renewed", tokenOf, false)
+	has("B-11, ManagedSeed: renewed", tokenOf, false)
 	g.Delete(seeds, "", "child")
-	has("B-11, the Seed is gone", tokenOf, true)
+	has("B-11, ManagedSeed: the Seed is gone", tokenOf, true)
 	g.set(seeds, childSeed("2026-11-21T23:00:00Z"))
 	g.set(managedSeeds, renewing(child("BootstrapToken")))
-	has("CT-G-10, renew-kubeconfig", tokenOf, true)
+	has("B-11, ManagedSeed: renew-kubeconfig", tokenOf, true)
 	g.set(managedSeeds, renewing(child("ServiceAccount")))
-	has("CT-G-10, mode ServiceAccount", tokenOf, false)
-	has("CT-G-10, mode ServiceAccount", account, true)
-	has("CT-G-10, mode ServiceAccount", role, true)
+	has("B-11, ManagedSeed: mode ServiceAccount", tokenOf, false)
+	has("B-11, ManagedSeed: mode ServiceAccount", account, true)
+	has("B-11, ManagedSeed: mode ServiceAccount", role, true)
 
 	gardenletToken := token + wellknown.BootstrapTokenID("garden", "a")
 	g.set(gardenlets, renewing(gardenletA()))
-	has("CT-G-12, no Seed", gardenletToken, false)
+	has("B-11, Gardenlet: no Seed", gardenletToken, false)
 	g.set(seeds, builders.Seed("a"))
-	has("CT-G-12, a Seed", gardenletToken, true)
+	has("B-11, Gardenlet: a Seed", gardenletToken, true)
 	g.set(gardenlets, gardenletA())
-	has("CT-G-12, no annotation", gardenletToken, false)
+	has("B-11, Gardenlet: no annotation", gardenletToken, false)
 	g.set(seeds, expiring("a", "2026-11-21T01:00:00Z"))
-	has("CT-G-12, expired", gardenletToken, true)
+	has("B-11, Gardenlet: expired", gardenletToken, true)
 }
 
 func TestRetain(t *testing.T) {
@@ -270,7 +270,7 @@ func TestRetain(t *testing.T) {
 			g.set(w, o)
 		}
 		g.Retain(w, func(string, string) bool { return false })
-		expect.Equal(t, g.size(), "0 / 0", "CT-G-15: %s: are left", Schema.Names[w.Kind])
+		expect.Equal(t, g.size(), "0 / 0", "GR-5: %s: are left", Schema.Names[w.Kind])
 	}
 	for _, w := range Watches {
 		g.Delete(w, "n", "nobody")

@@ -155,7 +155,7 @@ func TestRowsKeepTheirWord(t *testing.T) {
 	}
 }
 
-// TestPropertyOfEvents is CT-G-18: after any events in any order the graph is that of the objects that are there.
+// TestPropertyOfEvents is B-13: after any events in any order the graph is that of the objects that are there.
 func TestPropertyOfEvents(t *testing.T) {
 	type object struct {
 		watch  *Watch
@@ -222,11 +222,11 @@ func TestPropertyOfEvents(t *testing.T) {
 		got, _ := g.Graph.Neighbourhoods(everything, graph.Bounds{})
 		want, _ := again.Graph.Neighbourhoods(everything, graph.Bounds{})
 		if !reflect.DeepEqual(got, want) {
-			r.Fatalf("CT-G-18: got %v\nwant %v", got, want)
+			r.Fatalf("B-13: got %v\nwant %v", got, want)
 		}
 		// Nothing of an object that is gone is kept.
 		if got, want := g.remembered(), again.remembered(); got != want {
-			r.Fatalf("CT-G-18: got %s, want %s", got, want)
+			r.Fatalf("B-13: got %s, want %s", got, want)
 		}
 		for _, n := range want {
 			for _, seed := range []string{"a", "child"} {

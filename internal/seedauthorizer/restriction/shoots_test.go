@@ -108,11 +108,11 @@ func TestShootRestriction_DecidesByResource(t *testing.T) {
 		"gardenadm, ManagedSeed":             {nil, "gardenadm UPDATE managedseeds n/m", "{}", `400 unexpected resource: "managedseeds.seedmanagement.gardener.cloud"`},
 		"gardenadm, another operation":       {nil, "gardenadm UPDATE secrets n/x", "{}", `400 unexpected operation: "UPDATE"`},
 	} {
-		t.Run("CT-SH-8/"+name, func(t *testing.T) {
+		t.Run("8.3/"+name, func(t *testing.T) {
 			expect.Equal(t, shootDecided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
 	if got := shootDecided(t, nil, "shoot-gardenlet DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {
-		t.Errorf("CT-SH-8: got %s", got)
+		t.Errorf("8.3: got %s", got)
 	}
 }

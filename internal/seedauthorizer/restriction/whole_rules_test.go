@@ -90,7 +90,7 @@ func TestMoreOfSelfHostedShoots(t *testing.T) {
 		"ManagedSeed without a Shoot":            {garden{"managedseeds n/m": "{spec: {}}"}, "shoot-gardenlet UPDATE managedseeds n/m", "{}", foreign},
 		"Secret of an unreadable BackupBucket":   {garden{"backupbuckets b": "error"}, "shoot-gardenlet CREATE secrets garden/generated-bucket-b", "{}", "500 fake-err"},
 	} {
-		t.Run("CT-SH-8/"+name, func(t *testing.T) {
+		t.Run("8.3/"+name, func(t *testing.T) {
 			expect.Equal(t, shootDecided(t, c.garden, c.question, c.object), c.want)
 		})
 	}

@@ -45,14 +45,6 @@ func ruled() *Authorizer {
 	return a
 }
 
-// rulesOf names the rules behind the cases.
-var rulesOf = map[string]string{
-	"CT-SA-3": "SEL-2, SEL-8", "CT-SA-4": "SP-2, SP-10", "CT-SA-5": "SR-8", "CT-SA-6": "SR-23",
-	"CT-SA-7": "SR-15, SR-27", "CT-SA-8": "SR-19, SP-4", "CT-SA-9": "SR-1, SR-2", "CT-SA-10": "SR-3, SEL-3", "CT-SA-11": "SR-10, SEL-10", "CT-SA-12": "SR-18, SR-24, SR-26, SEL-4, B-7",
-	"CT-SA-13": "SR-17", "CT-SA-14": "SR-24", "CT-SA-15": "SR-26, SP-9", "CT-SA-16": "SR-13", "CT-SA-17": "SR-11", "CT-SA-18": "SR-22, SP-5", "CT-SA-19": "SP-6",
-	"CT-SA-20": "SR-7g, SP-1", "CT-SA-21": "SR-25g, SP-7", "CT-SA-22": "SR-16g, SR-16e", "CT-SA-23": "SR-4g, SR-4e", "CT-SA-24": "SR-7e, SR-25e", "D-5": "SP-3b", "SP-11": "T3-5",
-}
-
 // TestSeedRules_DecideTheirCases decides the cases, line by line, in the notation below.
 func TestSeedRules_DecideTheirCases(t *testing.T) {
 	for _, line := range strings.Split(cases, "\n") {
@@ -74,8 +66,7 @@ func decides(t *testing.T, name, only, question, want string) {
 		if only != "" && only != scope {
 			continue
 		}
-		of, _, _ := strings.Cut(name, "/")
-		t.Run(name+" ("+rulesOf[of]+")/"+scope+"/"+question, func(t *testing.T) {
+		t.Run(name+"/"+scope+"/"+question, func(t *testing.T) {
 			a := ruled()
 			a.ReadAll = readAll
 			if got := decided(a, ask(t, question)); !matches(got, want) {
@@ -89,8 +80,8 @@ func decides(t *testing.T, name, only, question, want string) {
 func TestKindsOnlyRead_AreReadByPath(t *testing.T) {
 	const readers = "no opinion: only the following verbs are allowed for this resource type: [get list watch]"
 	for name, at := range map[string]struct{ resource, namespace string }{
-		"CT-SA-2/SR-5": {"cloudprofiles", ""}, "CT-SA-2/SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
-		"SR-14/BH-SA-19": {"exposureclasses", ""}, "CT-SA-2/SR-19": {"namespaces", ""}, "CT-SA-2/SR-20": {"projects", ""}, "CT-SA-2/SR-21": {"secretbindings", "n/"},
+		"SR-5": {"cloudprofiles", ""}, "SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
+		"SR-14/BH-SA-19": {"exposureclasses", ""}, "SR-19": {"namespaces", ""}, "SR-20": {"projects", ""}, "SR-21": {"secretbindings", "n/"},
 	} {
 		resource, namespace := at.resource, at.namespace
 		for _, client := range []string{"gardenlet", "extension"} {
@@ -103,7 +94,7 @@ func TestKindsOnlyRead_AreReadByPath(t *testing.T) {
 			}
 			decides(t, name, "", client+" get "+resource+"/status "+namespace+"own", "no opinion: only the following subresources are allowed for this resource type: []")
 			decides(t, name, "", client+" get "+resource, "no opinion: No Object name found")
-			decides(t, "CT-SA-3", "", client+" list "+resource, "no opinion: must specify field or label selector for name seed")
+			decides(t, "SEL-2", "", client+" list "+resource, "no opinion: must specify field or label selector for name seed")
 		}
 	}
 }
@@ -116,244 +107,244 @@ func TestKindsOnlyRead_AreReadByPath(t *testing.T) {
 //	own       leads to that seed, foreign to another one
 //	decision  allowed, no opinion (without a reason), or no opinion: <a part of its reason>
 const cases = `
-CT-SA-1: other get shoots n/own => no opinion
-CT-SA-1: gardenlet get quotas x => no opinion
-CT-SA-1: gardenlet get pods. n/x => no opinion
-CT-SA-1: gardenlet get extensions.extensions.gardener.cloud n/x => no opinion
-CT-SA-4: gardenlet get configmaps gardener-system-public/gardener-info => allowed
-CT-SA-4: gardenlet list configmaps gardener-system-public/gardener-info => no opinion: no relationship found
-CT-SA-4 All: gardenlet get configmaps kube-system/cluster-identity => allowed
-CT-SA-4 All: extension watch configmaps kube-system/cluster-identity => allowed
-CT-SA-4 Related: gardenlet get configmaps kube-system/cluster-identity => no opinion: no relationship found
-CT-SA-4: gardenlet update configmaps kube-system/cluster-identity => no opinion: no relationship found
-CT-SA-5: gardenlet create configmaps n/ => allowed
-CT-SA-5: gardenlet get configmaps n/own => allowed
-CT-SA-5: gardenlet list configmaps n/own => allowed
-CT-SA-5: gardenlet watch configmaps n/own => allowed
-CT-SA-5: gardenlet update configmaps n/own => allowed
-CT-SA-5: gardenlet patch configmaps n/own => allowed
-CT-SA-5: gardenlet delete configmaps n/own => allowed
-CT-SA-5: gardenlet get configmaps n/foreign => no opinion: no relationship found
-CT-SA-5: gardenlet deletecollection configmaps n/ => no opinion: [create delete get list patch update watch]
-CT-SA-6: gardenlet get workloadidentities n/own => allowed
-CT-SA-6: gardenlet create workloadidentities n/own => allowed
-CT-SA-6: gardenlet patch workloadidentities n/own => allowed
-CT-SA-6: gardenlet create workloadidentities/token n/own => allowed
-CT-SA-6: extension create workloadidentities/token n/foreign => no opinion: no relationship found
-CT-SA-6: gardenlet update workloadidentities n/own => no opinion: [create get list patch watch]
-CT-SA-6: gardenlet delete workloadidentities n/own => no opinion: [create get list patch watch]
-CT-SA-6: gardenlet deletecollection workloadidentities n/ => no opinion: [create get list patch watch]
-CT-SA-6: gardenlet create workloadidentities/foo n/own => no opinion: [token]
-CT-SA-6: gardenlet create workloadidentities n/ => no opinion: No Object name found
-CT-SA-7: gardenlet create shootstates n/ => allowed
-CT-SA-7: gardenlet get shootstates n/own => allowed
-CT-SA-7: gardenlet list shootstates n/own => allowed
-CT-SA-7: gardenlet patch shootstates n/own => allowed
-CT-SA-7: gardenlet update shootstates n/own => allowed
-CT-SA-7: gardenlet delete shootstates n/own => allowed
-CT-SA-7: gardenlet patch shootstates n/foreign => no opinion: no relationship found
-CT-SA-7: gardenlet deletecollection shootstates n/ => no opinion: [create delete get list patch update watch]
-CT-SA-7: extension create internalsecrets n/ => allowed
-CT-SA-7: extension get internalsecrets n/own => allowed
-CT-SA-7: extension watch internalsecrets n/own => allowed
-CT-SA-7: extension delete internalsecrets n/own => allowed
-CT-SA-7: extension update internalsecrets n/foreign => no opinion: no relationship found
-CT-SA-7: extension deletecollection internalsecrets n/ => no opinion: [create delete get list patch update watch]
-CT-SA-8: gardenlet get namespaces own/own => allowed
-CT-SA-8 All: gardenlet get namespaces garden/garden => allowed
-CT-SA-8 All: extension watch namespaces garden/garden => allowed
-CT-SA-8 Related: gardenlet get namespaces garden/garden => no opinion: no relationship found
-CT-SA-8 Related: extension list namespaces garden/garden => no opinion: no relationship found
-CT-SA-8: gardenlet get namespaces seed-seed/seed-seed => allowed
-CT-SA-8: gardenlet get namespaces seed-other/seed-other => no opinion: no relationship found: Namespace:seed-other
-CT-SA-9: gardenlet get backupbuckets foreign => allowed
-CT-SA-9: gardenlet list backupbuckets => allowed
-CT-SA-9: extension watch backupbuckets => allowed
-CT-SA-9: gardenlet create backupbuckets => allowed
-CT-SA-9: gardenlet update backupbuckets own => allowed
-CT-SA-9: gardenlet patch backupbuckets/status own => allowed
-CT-SA-9: gardenlet update backupbuckets/finalizers own => allowed
-CT-SA-9: gardenlet delete backupbuckets own => allowed
-CT-SA-9: gardenlet update backupbuckets foreign => no opinion: no relationship found
-CT-SA-9: gardenlet update backupbuckets/foo own => no opinion: [finalizers status]
-CT-SA-9: gardenlet deletecollection backupbuckets => no opinion: [create delete get list patch update watch]
-CT-SA-9: gardenlet list backupentries n/ => allowed
-CT-SA-9: gardenlet create backupentries n/ => allowed
-CT-SA-9: gardenlet patch backupentries/status n/own => allowed
-CT-SA-9: gardenlet patch backupentries n/foreign => no opinion: no relationship found
-CT-SA-9: gardenlet update backupentries/finalizers n/own => no opinion: [status]
-CT-SA-9: gardenlet deletecollection backupentries n/ => no opinion: [create delete get list patch update watch]
-CT-SA-10: gardenlet create bastions n/ => allowed
-CT-SA-10: gardenlet delete bastions n/own => no opinion: [create get list patch update watch]
-CT-SA-10: gardenlet deletecollection bastions n/ => no opinion: [create get list patch update watch]
-CT-SA-10: gardenlet get bastions n/own => allowed
-CT-SA-10 Related: gardenlet get bastions n/foreign => no opinion: no relationship found
-CT-SA-10 All: gardenlet get bastions n/foreign => allowed
-CT-SA-10: gardenlet patch bastions/status n/own => allowed
-CT-SA-10: gardenlet update bastions n/foreign => no opinion: no relationship found
-CT-SA-10: gardenlet list bastions field:spec.seedName=seed => allowed
-CT-SA-10 Related: gardenlet list bastions => no opinion: must specify field or label selector for name seed
-CT-SA-10 All: gardenlet list bastions => allowed
-CT-SA-10 Related: gardenlet watch bastions field:spec.seedName=other => no opinion: must specify field or label selector for name seed
-CT-SA-10 Related: gardenlet watch bastions field:spec.seedName!=seed => no opinion: must specify field or label selector for name seed
-CT-SA-11: gardenlet list controllerinstallations field:spec.seedRef.name=seed => allowed
-CT-SA-11 Related: gardenlet list controllerinstallations => no opinion: must specify
-CT-SA-11 All: gardenlet list controllerinstallations => allowed
-CT-SA-11: gardenlet get controllerinstallations own => allowed
-CT-SA-11/BH-SA-16: gardenlet patch controllerinstallations/status own => allowed
-CT-SA-11: gardenlet create controllerinstallations => no opinion: [get list patch update watch]
-CT-SA-11: gardenlet delete controllerinstallations own => no opinion: [get list patch update watch]
-CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed=true => allowed
-CT-SA-12: gardenlet watch seeds label:name.seed.gardener.cloud/seed=true => allowed
-CT-SA-12: extension list managedseeds label:name.seed.gardener.cloud/seed=true => allowed
-CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed => allowed
-CT-SA-12: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true) => allowed
-CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true,false) => no opinion: must specify
-CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/other=true => no opinion: must specify
-CT-SA-12 Related: gardenlet list seeds label:name.seed.gardener.cloud/other=true => no opinion: must specify
-CT-SA-12 Related: gardenlet list managedseeds => no opinion: must specify
-CT-SA-12 All: gardenlet list managedseeds => allowed
+SA-1: other get shoots n/own => no opinion
+SA-3: gardenlet get quotas x => no opinion
+SA-3: gardenlet get pods. n/x => no opinion
+SA-3: gardenlet get extensions.extensions.gardener.cloud n/x => no opinion
+SP-2: gardenlet get configmaps gardener-system-public/gardener-info => allowed
+SP-2: gardenlet list configmaps gardener-system-public/gardener-info => no opinion: no relationship found
+SP-10 All: gardenlet get configmaps kube-system/cluster-identity => allowed
+SP-10 All: extension watch configmaps kube-system/cluster-identity => allowed
+SP-10 Related: gardenlet get configmaps kube-system/cluster-identity => no opinion: no relationship found
+SP-10: gardenlet update configmaps kube-system/cluster-identity => no opinion: no relationship found
+SR-8: gardenlet create configmaps n/ => allowed
+SR-8: gardenlet get configmaps n/own => allowed
+SR-8: gardenlet list configmaps n/own => allowed
+SR-8: gardenlet watch configmaps n/own => allowed
+SR-8: gardenlet update configmaps n/own => allowed
+SR-8: gardenlet patch configmaps n/own => allowed
+SR-8: gardenlet delete configmaps n/own => allowed
+SR-8: gardenlet get configmaps n/foreign => no opinion: no relationship found
+SR-8: gardenlet deletecollection configmaps n/ => no opinion: [create delete get list patch update watch]
+SR-23: gardenlet get workloadidentities n/own => allowed
+SR-23: gardenlet create workloadidentities n/own => allowed
+SR-23: gardenlet patch workloadidentities n/own => allowed
+SR-23: gardenlet create workloadidentities/token n/own => allowed
+SR-23: extension create workloadidentities/token n/foreign => no opinion: no relationship found
+SR-23: gardenlet update workloadidentities n/own => no opinion: [create get list patch watch]
+SR-23: gardenlet delete workloadidentities n/own => no opinion: [create get list patch watch]
+SR-23: gardenlet deletecollection workloadidentities n/ => no opinion: [create get list patch watch]
+SR-23: gardenlet create workloadidentities/foo n/own => no opinion: [token]
+SR-23: gardenlet create workloadidentities n/ => no opinion: No Object name found
+SR-27: gardenlet create shootstates n/ => allowed
+SR-27: gardenlet get shootstates n/own => allowed
+SR-27: gardenlet list shootstates n/own => allowed
+SR-27: gardenlet patch shootstates n/own => allowed
+SR-27: gardenlet update shootstates n/own => allowed
+SR-27: gardenlet delete shootstates n/own => allowed
+SR-27: gardenlet patch shootstates n/foreign => no opinion: no relationship found
+SR-27: gardenlet deletecollection shootstates n/ => no opinion: [create delete get list patch update watch]
+SR-15: extension create internalsecrets n/ => allowed
+SR-15: extension get internalsecrets n/own => allowed
+SR-15: extension watch internalsecrets n/own => allowed
+SR-15: extension delete internalsecrets n/own => allowed
+SR-15: extension update internalsecrets n/foreign => no opinion: no relationship found
+SR-15: extension deletecollection internalsecrets n/ => no opinion: [create delete get list patch update watch]
+SR-19: gardenlet get namespaces own/own => allowed
+SP-4 All: gardenlet get namespaces garden/garden => allowed
+SP-4 All: extension watch namespaces garden/garden => allowed
+SP-4 Related: gardenlet get namespaces garden/garden => no opinion: no relationship found
+SP-4 Related: extension list namespaces garden/garden => no opinion: no relationship found
+GE-34: gardenlet get namespaces seed-seed/seed-seed => allowed
+GE-34: gardenlet get namespaces seed-other/seed-other => no opinion: no relationship found: Namespace:seed-other
+SR-1: gardenlet get backupbuckets foreign => allowed
+SR-1: gardenlet list backupbuckets => allowed
+SR-1: extension watch backupbuckets => allowed
+SR-1: gardenlet create backupbuckets => allowed
+SR-1: gardenlet update backupbuckets own => allowed
+SR-1: gardenlet patch backupbuckets/status own => allowed
+SR-1: gardenlet update backupbuckets/finalizers own => allowed
+SR-1: gardenlet delete backupbuckets own => allowed
+SR-1: gardenlet update backupbuckets foreign => no opinion: no relationship found
+SR-1: gardenlet update backupbuckets/foo own => no opinion: [finalizers status]
+SR-1: gardenlet deletecollection backupbuckets => no opinion: [create delete get list patch update watch]
+SR-2: gardenlet list backupentries n/ => allowed
+SR-2: gardenlet create backupentries n/ => allowed
+SR-2: gardenlet patch backupentries/status n/own => allowed
+SR-2: gardenlet patch backupentries n/foreign => no opinion: no relationship found
+SR-2: gardenlet update backupentries/finalizers n/own => no opinion: [status]
+SR-2: gardenlet deletecollection backupentries n/ => no opinion: [create delete get list patch update watch]
+SR-3: gardenlet create bastions n/ => allowed
+SR-3: gardenlet delete bastions n/own => no opinion: [create get list patch update watch]
+SR-3: gardenlet deletecollection bastions n/ => no opinion: [create get list patch update watch]
+SR-3: gardenlet get bastions n/own => allowed
+SR-3 Related: gardenlet get bastions n/foreign => no opinion: no relationship found
+SR-3 All: gardenlet get bastions n/foreign => allowed
+SR-3: gardenlet patch bastions/status n/own => allowed
+SR-3: gardenlet update bastions n/foreign => no opinion: no relationship found
+SEL-3: gardenlet list bastions field:spec.seedName=seed => allowed
+SR-3 Related: gardenlet list bastions => no opinion: must specify field or label selector for name seed
+SR-3 All: gardenlet list bastions => allowed
+SEL-3 Related: gardenlet watch bastions field:spec.seedName=other => no opinion: must specify field or label selector for name seed
+SEL-3 Related: gardenlet watch bastions field:spec.seedName!=seed => no opinion: must specify field or label selector for name seed
+SEL-10: gardenlet list controllerinstallations field:spec.seedRef.name=seed => allowed
+SR-10 Related: gardenlet list controllerinstallations => no opinion: must specify
+SR-10 All: gardenlet list controllerinstallations => allowed
+SR-10: gardenlet get controllerinstallations own => allowed
+SR-10/BH-SA-16: gardenlet patch controllerinstallations/status own => allowed
+SR-10: gardenlet create controllerinstallations => no opinion: [get list patch update watch]
+SR-10: gardenlet delete controllerinstallations own => no opinion: [get list patch update watch]
+SEL-4: gardenlet list shoots label:name.seed.gardener.cloud/seed=true => allowed
+SEL-4: gardenlet watch seeds label:name.seed.gardener.cloud/seed=true => allowed
+SEL-4: extension list managedseeds label:name.seed.gardener.cloud/seed=true => allowed
+SEL-4: gardenlet list shoots label:name.seed.gardener.cloud/seed => allowed
+SEL-4: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true) => allowed
+B-7 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed_in_(true,false) => no opinion: must specify
+SEL-4 Related: gardenlet list shoots label:name.seed.gardener.cloud/other=true => no opinion: must specify
+SEL-4 Related: gardenlet list seeds label:name.seed.gardener.cloud/other=true => no opinion: must specify
+SR-18 Related: gardenlet list managedseeds => no opinion: must specify
+SR-18 All: gardenlet list managedseeds => allowed
 SR-18/BH-SA-22: gardenlet patch managedseeds garden/child => allowed
 SR-18/BH-SA-22: gardenlet update managedseeds garden/foreign => no opinion: no relationship found
 SR-18/BH-SA-22: gardenlet create managedseeds garden/x => no opinion: [get list patch update watch]
-CT-SA-12 Related: gardenlet list shoots label:!foo => no opinion: must specify
-CT-SA-12 Related: gardenlet list shoots label:foo!=bar => no opinion: must specify
-CT-SA-12 Related: gardenlet list shoots label:foo_notin_(x) => no opinion: must specify
-CT-SA-12 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed!=x => no opinion: must specify
-CT-SA-12 All: gardenlet list shoots => allowed
-CT-SA-13 Related: gardenlet get gardenlets n/seed => no opinion: [garden]
-CT-SA-13 Related: gardenlet list gardenlets => no opinion: [garden]
-CT-SA-13 All: gardenlet list gardenlets => allowed
-CT-SA-13: gardenlet create gardenlets n/ => no opinion: [garden]
-CT-SA-13: gardenlet patch gardenlets n/seed => no opinion: [garden]
-CT-SA-13: gardenlet create gardenlets garden/ => allowed
-CT-SA-13: gardenlet list gardenlets garden/ field:metadata.name=seed => allowed
-CT-SA-13: gardenlet watch gardenlets garden/seed field:metadata.name=seed => allowed
-CT-SA-13 Related: gardenlet list gardenlets garden/other field:metadata.name=other => no opinion: must specify
-CT-SA-13: gardenlet patch gardenlets/status garden/seed => allowed
-CT-SA-13: gardenlet update gardenlets garden/other => no opinion: no relationship found
-CT-SA-14: gardenlet create seeds => allowed
-CT-SA-14: gardenlet get seeds seed => allowed
-CT-SA-14: gardenlet update seeds seed => allowed
-CT-SA-14: gardenlet patch seeds/status seed => allowed
-CT-SA-14: gardenlet update seeds other => no opinion: no relationship found
-CT-SA-14 Related: gardenlet get seeds other => no opinion: no relationship found
-CT-SA-14 All: gardenlet get seeds other => allowed
-CT-SA-14: gardenlet get seeds child => allowed
-CT-SA-14: gardenlet update seeds child => allowed
-CT-SA-14: gardenlet patch seeds child => allowed
-CT-SA-14: gardenlet delete seeds child => allowed
-CT-SA-14: gardenlet deletecollection seeds => no opinion: [create delete get list patch update watch]
-CT-SA-14: gardenlet update seeds/foo seed => no opinion: [status]
-CT-SA-15: gardenlet get shoots garden/seed => allowed
-CT-SA-15: gardenlet get shoots/foo garden/seed => allowed
-CT-SA-15: gardenlet create shoots n/ => no opinion: [get list patch update watch]
-CT-SA-15: gardenlet delete shoots n/own => no opinion: [get list patch update watch]
-CT-SA-15: gardenlet deletecollection shoots n/ => no opinion: [get list patch update watch]
-CT-SA-15: gardenlet patch shoots/status n/own => allowed
-CT-SA-15: gardenlet update shoots/finalizers n/own => allowed
-CT-SA-15: gardenlet create shoots/binding n/own => no opinion: [finalizers status]
-CT-SA-15: gardenlet patch shoots n/foreign => no opinion: no relationship found
-CT-SA-16: gardenlet create events n/ => allowed
-CT-SA-16: extension patch events n/x => allowed
-CT-SA-16: gardenlet create events.events.k8s.io n/ => allowed
-CT-SA-16: gardenlet get events n/x => no opinion: [create patch]
-CT-SA-16: gardenlet list events.events.k8s.io => no opinion: [create patch]
-CT-SA-16: gardenlet delete events n/x => no opinion: [create patch]
-CT-SA-16: gardenlet get events/foo n/x => no opinion: [create patch]
-CT-SA-16: gardenlet patch events/foo n/x => no opinion: only the following subresources are allowed for this resource type: []
-CT-SA-17: gardenlet get controllerregistrations x => allowed
-CT-SA-17: gardenlet list controllerregistrations => allowed
-CT-SA-17: extension watch controllerregistrations => allowed
-CT-SA-17: gardenlet update controllerregistrations x => no opinion: [get list watch]
-CT-SA-17: gardenlet get controllerregistrations/status x => no opinion: []
-CT-SA-18: gardenlet get secrets seed-seed/x => allowed
-CT-SA-18: extension list secrets seed-seed/ => allowed
-CT-SA-18: extension watch secrets seed-seed/ => allowed
-CT-SA-18: gardenlet delete secrets seed-seed/own => allowed
-CT-SA-18: gardenlet list secrets n/ => no opinion: [create delete get patch update]
-CT-SA-18: gardenlet watch secrets n/own => no opinion: [create delete get patch update]
-CT-SA-18: gardenlet deletecollection secrets seed-seed/ => no opinion: [create delete get patch update]
-CT-SA-18: gardenlet create secrets n/ => allowed
-CT-SA-18: gardenlet get secrets n/own => allowed
-CT-SA-18: gardenlet get secrets seed-other/x => no opinion: no relationship found
-CT-SA-19: gardenlet delete secrets kube-system/bootstrap-token-c3b902 => allowed
-CT-SA-19: extension delete secrets kube-system/bootstrap-token-c3b902 => allowed
-CT-SA-19: gardenlet get secrets kube-system/bootstrap-token-c3b902 => no opinion: no relationship found
-SP-11: gardenlet get secrets kube-system/bootstrap-token-child => allowed
-SP-11: gardenlet patch secrets kube-system/bootstrap-token-child => allowed
-SP-11: gardenlet update secrets kube-system/bootstrap-token-child => allowed
-SP-11: gardenlet delete secrets kube-system/bootstrap-token-child => allowed
-SP-11: extension get secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension list secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension watch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension patch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension update secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension delete secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension create secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension get secrets kube-system/bootstrap-token-c3b902 => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension get secrets n/bootstrap-token-child => no opinion: no relationship found
-SP-11: extension create secrets kube-system/ => allowed
-SP-11: gardenlet get secrets garden/of-account => allowed
-SP-11: extension get secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension update secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
-SP-11: extension get secrets n/own => allowed
-CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => allowed
-CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-seed => allowed
-CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:other => no opinion: [create get patch update]
-CT-SA-20: gardenlet delete clusterrolebindings n/gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [create get patch update]
-CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:foo:seed => no opinion: [create get patch update]
-CT-SA-20: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed:more => no opinion: [create get patch update]
-CT-SA-20: gardenlet create clusterrolebindings => allowed
-CT-SA-20: gardenlet get clusterrolebindings own => allowed
-CT-SA-20: gardenlet patch clusterrolebindings own => allowed
-CT-SA-20: gardenlet list clusterrolebindings => no opinion: [create get patch update]
-CT-SA-21: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-seed => allowed
-CT-SA-21: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-other => no opinion: [create get patch update]
-CT-SA-21/SP-8: gardenlet create serviceaccounts/token seed-seed/x => allowed
-CT-SA-21/SP-8: gardenlet deletecollection serviceaccounts seed-seed/ => allowed
-CT-SA-21/SP-8: gardenlet list serviceaccounts seed-seed/ => allowed
-CT-SA-21: gardenlet list serviceaccounts seed-other/ => no opinion: [create get patch update]
-CT-SA-21: gardenlet get serviceaccounts seed-other/x => no opinion: no relationship found
-CT-SA-21: gardenlet create serviceaccounts/token n/own => no opinion: []
-CT-SA-21: gardenlet patch serviceaccounts n/own => allowed
-CT-SA-22: gardenlet create leases n/ => allowed
-CT-SA-22: gardenlet get leases n/own => allowed
-CT-SA-22: gardenlet list leases n/own => allowed
-CT-SA-22: gardenlet update leases n/own => allowed
-CT-SA-22: gardenlet patch leases n/foreign => no opinion: no relationship found
-CT-SA-22: gardenlet delete leases n/own => no opinion: [create get list patch update watch]
-CT-SA-22: gardenlet deletecollection leases n/ => no opinion: [create get list patch update watch]
-CT-SA-22/SP-3: extension create leases seed-seed/ => allowed
-CT-SA-22/SP-3: extension get leases seed-seed/x => allowed
-CT-SA-22/SP-3: extension list leases seed-seed/ => allowed
-CT-SA-22/SP-3: extension watch leases seed-seed/ => allowed
-CT-SA-22/SP-3: extension update leases seed-seed/x => allowed
-CT-SA-22/SP-3: extension patch leases seed-seed/x => allowed
-CT-SA-22/SP-3: extension delete leases seed-seed/x => allowed
-CT-SA-22/SP-3: extension deletecollection leases seed-seed/ => allowed
-CT-SA-22/SP-3: extension foo leases seed-seed/x => no opinion: [create get list watch update patch delete deletecollection]
-CT-SA-22/SP-3: extension get leases n/own => no opinion: lease object is not in seed namespace
+B-7 Related: gardenlet list shoots label:!foo => no opinion: must specify
+B-7 Related: gardenlet list shoots label:foo!=bar => no opinion: must specify
+B-7 Related: gardenlet list shoots label:foo_notin_(x) => no opinion: must specify
+B-7 Related: gardenlet list shoots label:name.seed.gardener.cloud/seed!=x => no opinion: must specify
+SR-26 All: gardenlet list shoots => allowed
+SR-17 Related: gardenlet get gardenlets n/seed => no opinion: [garden]
+SR-17 Related: gardenlet list gardenlets => no opinion: [garden]
+SR-17 All: gardenlet list gardenlets => allowed
+SR-17: gardenlet create gardenlets n/ => no opinion: [garden]
+SR-17: gardenlet patch gardenlets n/seed => no opinion: [garden]
+SR-17: gardenlet create gardenlets garden/ => allowed
+SR-17: gardenlet list gardenlets garden/ field:metadata.name=seed => allowed
+SR-17: gardenlet watch gardenlets garden/seed field:metadata.name=seed => allowed
+SR-17 Related: gardenlet list gardenlets garden/other field:metadata.name=other => no opinion: must specify
+SR-17: gardenlet patch gardenlets/status garden/seed => allowed
+SR-17: gardenlet update gardenlets garden/other => no opinion: no relationship found
+SR-24: gardenlet create seeds => allowed
+SR-24: gardenlet get seeds seed => allowed
+SR-24: gardenlet update seeds seed => allowed
+SR-24: gardenlet patch seeds/status seed => allowed
+SR-24: gardenlet update seeds other => no opinion: no relationship found
+SR-24 Related: gardenlet get seeds other => no opinion: no relationship found
+SR-24 All: gardenlet get seeds other => allowed
+SR-24: gardenlet get seeds child => allowed
+SR-24: gardenlet update seeds child => allowed
+SR-24: gardenlet patch seeds child => allowed
+SR-24: gardenlet delete seeds child => allowed
+SR-24: gardenlet deletecollection seeds => no opinion: [create delete get list patch update watch]
+SR-24: gardenlet update seeds/foo seed => no opinion: [status]
+SP-9: gardenlet get shoots garden/seed => allowed
+SP-9: gardenlet get shoots/foo garden/seed => allowed
+SR-26: gardenlet create shoots n/ => no opinion: [get list patch update watch]
+SR-26: gardenlet delete shoots n/own => no opinion: [get list patch update watch]
+SR-26: gardenlet deletecollection shoots n/ => no opinion: [get list patch update watch]
+SR-26: gardenlet patch shoots/status n/own => allowed
+SR-26: gardenlet update shoots/finalizers n/own => allowed
+SR-26: gardenlet create shoots/binding n/own => no opinion: [finalizers status]
+SR-26: gardenlet patch shoots n/foreign => no opinion: no relationship found
+SR-13: gardenlet create events n/ => allowed
+SR-13: extension patch events n/x => allowed
+SR-13: gardenlet create events.events.k8s.io n/ => allowed
+SR-13: gardenlet get events n/x => no opinion: [create patch]
+SR-13: gardenlet list events.events.k8s.io => no opinion: [create patch]
+SR-13: gardenlet delete events n/x => no opinion: [create patch]
+SR-13: gardenlet get events/foo n/x => no opinion: [create patch]
+SR-13: gardenlet patch events/foo n/x => no opinion: only the following subresources are allowed for this resource type: []
+SR-11: gardenlet get controllerregistrations x => allowed
+SR-11: gardenlet list controllerregistrations => allowed
+SR-11: extension watch controllerregistrations => allowed
+SR-11: gardenlet update controllerregistrations x => no opinion: [get list watch]
+SR-11: gardenlet get controllerregistrations/status x => no opinion: []
+SP-5: gardenlet get secrets seed-seed/x => allowed
+SP-5: extension list secrets seed-seed/ => allowed
+SP-5: extension watch secrets seed-seed/ => allowed
+SR-22: gardenlet delete secrets seed-seed/own => allowed
+SR-22: gardenlet list secrets n/ => no opinion: [create delete get patch update]
+SR-22: gardenlet watch secrets n/own => no opinion: [create delete get patch update]
+SR-22: gardenlet deletecollection secrets seed-seed/ => no opinion: [create delete get patch update]
+SR-22: gardenlet create secrets n/ => allowed
+SR-22: gardenlet get secrets n/own => allowed
+SP-5: gardenlet get secrets seed-other/x => no opinion: no relationship found
+SP-6: gardenlet delete secrets kube-system/bootstrap-token-c3b902 => allowed
+SP-6: extension delete secrets kube-system/bootstrap-token-c3b902 => allowed
+SP-6: gardenlet get secrets kube-system/bootstrap-token-c3b902 => no opinion: no relationship found
+SP-11/T3-5: gardenlet get secrets kube-system/bootstrap-token-child => allowed
+SP-11/T3-5: gardenlet patch secrets kube-system/bootstrap-token-child => allowed
+SP-11/T3-5: gardenlet update secrets kube-system/bootstrap-token-child => allowed
+SP-11/T3-5: gardenlet delete secrets kube-system/bootstrap-token-child => allowed
+SP-11/T3-5: extension get secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension list secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension watch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension patch secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension update secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension delete secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension create secrets kube-system/bootstrap-token-child => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension get secrets kube-system/bootstrap-token-c3b902 => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension get secrets n/bootstrap-token-child => no opinion: no relationship found
+SP-11/T3-5: extension create secrets kube-system/ => allowed
+SP-11/T3-5: gardenlet get secrets garden/of-account => allowed
+SP-11/T3-5: extension get secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension update secrets garden/of-account => no opinion: only the gardenlet of a seed needs a bootstrap token
+SP-11/T3-5: extension get secrets n/own => allowed
+SP-1: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => allowed
+SP-1: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:gardenlet-bootstrap-seed => allowed
+SP-1: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:other => no opinion: [create get patch update]
+SP-1: gardenlet delete clusterrolebindings n/gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [create get patch update]
+SP-1: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:foo:seed => no opinion: [create get patch update]
+SP-1: gardenlet delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed:more => no opinion: [create get patch update]
+SR-7g: gardenlet create clusterrolebindings => allowed
+SR-7g: gardenlet get clusterrolebindings own => allowed
+SR-7g: gardenlet patch clusterrolebindings own => allowed
+SR-7g: gardenlet list clusterrolebindings => no opinion: [create get patch update]
+SP-7: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-seed => allowed
+SP-7: gardenlet delete serviceaccounts garden/gardenlet-bootstrap-other => no opinion: [create get patch update]
+SP-8: gardenlet create serviceaccounts/token seed-seed/x => allowed
+SP-8: gardenlet deletecollection serviceaccounts seed-seed/ => allowed
+SP-8: gardenlet list serviceaccounts seed-seed/ => allowed
+SP-8: gardenlet list serviceaccounts seed-other/ => no opinion: [create get patch update]
+SR-25g: gardenlet get serviceaccounts seed-other/x => no opinion: no relationship found
+SR-25g: gardenlet create serviceaccounts/token n/own => no opinion: []
+SR-25g: gardenlet patch serviceaccounts n/own => allowed
+SR-16g: gardenlet create leases n/ => allowed
+SR-16g: gardenlet get leases n/own => allowed
+SR-16g: gardenlet list leases n/own => allowed
+SR-16g: gardenlet update leases n/own => allowed
+SR-16g: gardenlet patch leases n/foreign => no opinion: no relationship found
+SR-16g: gardenlet delete leases n/own => no opinion: [create get list patch update watch]
+SR-16g: gardenlet deletecollection leases n/ => no opinion: [create get list patch update watch]
+SP-3/SR-16e: extension create leases seed-seed/ => allowed
+SP-3: extension get leases seed-seed/x => allowed
+SP-3: extension list leases seed-seed/ => allowed
+SP-3: extension watch leases seed-seed/ => allowed
+SP-3: extension update leases seed-seed/x => allowed
+SP-3: extension patch leases seed-seed/x => allowed
+SP-3: extension delete leases seed-seed/x => allowed
+SP-3: extension deletecollection leases seed-seed/ => allowed
+SP-3: extension foo leases seed-seed/x => no opinion: [create get list watch update patch delete deletecollection]
+SP-3: extension get leases n/own => no opinion: lease object is not in seed namespace
 C1: gardenlet delete leases gardener-system-seed-lease/seed => allowed
 C1: gardenlet delete leases gardener-system-seed-lease/other => no opinion: [create get list patch update watch]
-D-5 All: gardenlet update leases n/gardenlet-leader-election => allowed
-D-5: gardenlet patch leases n/gardenlet-leader-election => no opinion: no relationship found
-D-5 Related: gardenlet update leases n/gardenlet-leader-election => no opinion: no relationship found
-CT-SA-23: gardenlet create certificatesigningrequests => allowed
-CT-SA-23: gardenlet create certificatesigningrequests/seedclient x => allowed
-CT-SA-23/BH-SA-10: gardenlet get certificatesigningrequests own => allowed
-CT-SA-23: gardenlet watch certificatesigningrequests own => allowed
-CT-SA-23: gardenlet update certificatesigningrequests own => no opinion: [create get list watch]
-CT-SA-23: gardenlet delete certificatesigningrequests own => no opinion: [create get list watch]
-CT-SA-23: gardenlet create certificatesigningrequests/foo => no opinion: [seedclient]
-CT-SA-23: extension get certificatesigningrequests own => allowed
-CT-SA-23: extension create certificatesigningrequests => no opinion: [get list watch]
-CT-SA-24: extension get clusterrolebindings own => allowed
-CT-SA-24: extension create clusterrolebindings => no opinion: [get]
-CT-SA-24: extension delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [get]
-CT-SA-24: extension get serviceaccounts n/own => allowed
-CT-SA-24: extension create serviceaccounts seed-seed/ => no opinion: [get]
-CT-SA-24: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no opinion: [get]
+SP-3b/D-5 All: gardenlet update leases n/gardenlet-leader-election => allowed
+SP-3b/D-5: gardenlet patch leases n/gardenlet-leader-election => no opinion: no relationship found
+SP-3b/D-5 Related: gardenlet update leases n/gardenlet-leader-election => no opinion: no relationship found
+SR-4g: gardenlet create certificatesigningrequests => allowed
+SR-4g: gardenlet create certificatesigningrequests/seedclient x => allowed
+SR-4g/BH-SA-10: gardenlet get certificatesigningrequests own => allowed
+SR-4g: gardenlet watch certificatesigningrequests own => allowed
+SR-4g: gardenlet update certificatesigningrequests own => no opinion: [create get list watch]
+SR-4g: gardenlet delete certificatesigningrequests own => no opinion: [create get list watch]
+SR-4g: gardenlet create certificatesigningrequests/foo => no opinion: [seedclient]
+SR-4e: extension get certificatesigningrequests own => allowed
+SR-4e: extension create certificatesigningrequests => no opinion: [get list watch]
+SR-7e: extension get clusterrolebindings own => allowed
+SR-7e: extension create clusterrolebindings => no opinion: [get]
+SR-7e: extension delete clusterrolebindings gardener.cloud:system:seed-bootstrapper:garden:seed => no opinion: [get]
+SR-25e: extension get serviceaccounts n/own => allowed
+SR-25e: extension create serviceaccounts seed-seed/ => no opinion: [get]
+SR-25e: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no opinion: [get]
 2.4: gardenlet get secrets n/own.kubeconfig => allowed
 2.4: gardenlet update secrets n/own.kubeconfig => allowed
 2.4: gardenlet get secrets n/foreign.kubeconfig => no opinion: no relationship found
@@ -361,9 +352,9 @@ CT-SA-24: extension delete serviceaccounts garden/gardenlet-bootstrap-seed => no
 
 func TestRequestsWithoutResource_GetNoOpinion(t *testing.T) {
 	a := ruled()
-	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}), "no opinion", "CT-SA-1: no resource")
-	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}), "no opinion", "CT-SA-1: an empty resource")
-	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "no opinion", "CT-AE-12, SA-1: no user")
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", Path: "/healthz"}), "no opinion", "SA-2: no resource")
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{User: gardenlet, Verb: "get", ResourceRequest: true}), "no opinion", "SA-3: an empty resource")
+	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "no opinion", "SA-1: no user")
 }
 
 // TestSelectors is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
@@ -374,7 +365,7 @@ func TestSelectors(t *testing.T) {
 	expect.Equal(t, decided(a, several), "allowed", "SEL-5, SEL-6: one requirement of several is enough, whatever else could not be parsed")
 	a.Selectors = selectors{}
 	for question, want := range map[string]string{
-		"gardenlet list cloudprofiles":       "no opinion: No Object name found", // Nothing selects CloudProfiles, so that a name is needed (CT-SA-3, SEL-8).
+		"gardenlet list cloudprofiles":       "no opinion: No Object name found", // Nothing selects CloudProfiles, so that a name is needed (SEL-8).
 		"gardenlet list shoots":              "allowed",                          // All are shown, as before there were selectors (SEL-7).
 		"gardenlet list cloudprofiles own":   "allowed",                          // A name is looked for in the graph (SEL-9).
 		"gardenlet list gardenlets garden/x": "allowed",                          // So it is with a name where names are selected (SEL-7).
@@ -397,10 +388,10 @@ func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 		question, want string
 		live           live
 	}{
-		"CT-SA-5/delete of what is absent":            {"gardenlet delete configmaps n/gone", "allowed", live{}},
-		"CT-SA-5/delete of what is there":             {"gardenlet delete configmaps n/there", "no opinion: no relationship found", live{exists: map[string]bool{"configmaps:n/there": true}}},
+		"B-5/delete of what is absent":                {"gardenlet delete configmaps n/gone", "allowed", live{}},
+		"B-5/delete of what is there":                 {"gardenlet delete configmaps n/there", "no opinion: no relationship found", live{exists: map[string]bool{"configmaps:n/there": true}}},
 		"R17/delete of what cannot be read":           {"gardenlet delete configmaps n/there", "no opinion: could not be looked up", live{err: errFake}},
-		"CT-SA-19/another seed's token that is there": {"gardenlet delete secrets kube-system/bootstrap-token-88264c", "no opinion: no relationship found", live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
+		"SP-6/another seed's token that is there":     {"gardenlet delete secrets kube-system/bootstrap-token-88264c", "no opinion: no relationship found", live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
 		"B-5/delete of a watched kind that is absent": {"gardenlet delete backupentries n/gone", "allowed", live{}},
 		"re-read/own object that is new":              {"gardenlet patch shoots n/new", "allowed", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("seed")}}},
 		"re-read/foreign object that is new":          {"gardenlet patch shoots n/new", "no opinion: no relationship found", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},

@@ -40,45 +40,45 @@ func shootAuthorizer(l *live) *Authorizer {
 // shootCases are in the notation of the cases of seeds. Clients are the gardenlet of Shoot n/s, an extension of Shoot garden-n/s, gardenadm of
 // Shoot n/s, and the gardenlet of a seed. TOKEN stands for the ID of the Shoot's own bootstrap token.
 const shootCases = `
-CT-SH-3: shoot-gardenlet get bastions other/own => no opinion: only the following namespaces are allowed for this resource type: [n]
-CT-SH-3: shoot-gardenlet create gardenlets other/ => no opinion: [n]
-CT-SH-3: shoot-gardenlet get managedseeds other/own => no opinion: [n]
-CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s => no opinion: must specify field or label selector for name n/s
-CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.namespace=n => no opinion: must specify
-CT-SH-4: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s,spec.shootRef.namespace=n => allowed
-CT-SH-4: shoot-gardenlet list controllerinstallations field:spec.shootRef.name=s,spec.shootRef.namespace=x => no opinion: must specify
-CT-SH-3: shoot-gardenlet list bastions n/ field:spec.shootRef.name=s => allowed
-CT-SH-3: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-s => allowed
-CT-SH-3: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-t => no opinion: must specify
-CT-SH-3: shoot-gardenlet list managedseeds n/ field:spec.shoot.name=s => allowed
-CT-SH-5: shoot-gardenlet get secrets kube-system/bootstrap-token-TOKEN => allowed
-CT-SH-5: shoot-gardenlet get secrets kube-system/bootstrap-token-abcdef => no opinion: bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s
-CT-SH-5: shoot-gardenlet watch secrets kube-system/bootstrap-token-TOKEN => allowed
-CT-SH-5: shoot-extension get secrets kube-system/bootstrap-token-abcdef => no opinion: does not match expected name
-CT-SH-5: shoot-extension list secrets kube-system/bootstrap-token-known => no opinion: does not match expected name
-CT-SH-5: shoot-gardenlet list secrets kube-system/bootstrap-token-TOKEN => allowed
-CT-SH-5: shoot-extension create secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
-CT-SH-5: shoot-extension delete secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
-CT-SH-5: shoot-extension deletecollection secrets kube-system/ => no opinion: [create delete get list patch update watch]
-CT-SH-5: shoot-extension patch secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
-CT-SH-5: shoot-gardenlet patch secrets kube-system/bootstrap-token-known => allowed
-CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-mine => allowed
-CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-gardenlet => allowed
-CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-other => no opinion: shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s
-CT-SH-5: shoot-gardenlet delete secrets kube-system/bootstrap-token-strange => no opinion: no relationship found
-CT-SH-6: shoot-gardenlet list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => allowed
-CT-SH-6: shoot-gardenlet list secrets garden/ => no opinion: must specify
-CT-SH-6: shoot-extension list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => no opinion: must specify
-CT-SH-7: gardenadm get cloudprofiles x => allowed
-CT-SH-7: gardenadm list cloudprofiles => no opinion
-CT-SH-7: gardenadm create configmaps n/ => allowed
-CT-SH-7: gardenadm create configmaps other/ => no opinion
-CT-SH-7: gardenadm create projects => allowed
-CT-SH-7: gardenadm create workloadidentities n/ => allowed
-CT-SH-7: gardenadm create shoots n/ => allowed
-CT-SH-7: gardenadm create shoots n/s => allowed
-CT-SH-7: gardenadm patch shoots n/s => allowed
-CT-SH-7: gardenadm mark-self-hosted shoots n/s => allowed
+SH-3: shoot-gardenlet get bastions other/own => no opinion: only the following namespaces are allowed for this resource type: [n]
+SH-12: shoot-gardenlet create gardenlets other/ => no opinion: [n]
+SH-15: shoot-gardenlet get managedseeds other/own => no opinion: [n]
+SH-1: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s => no opinion: must specify field or label selector for name n/s
+SH-1: shoot-gardenlet list backupbuckets field:spec.shootRef.namespace=n => no opinion: must specify
+SH-1: shoot-gardenlet list backupbuckets field:spec.shootRef.name=s,spec.shootRef.namespace=n => allowed
+SH-9: shoot-gardenlet list controllerinstallations field:spec.shootRef.name=s,spec.shootRef.namespace=x => no opinion: must specify
+SH-3: shoot-gardenlet list bastions n/ field:spec.shootRef.name=s => allowed
+SH-12: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-s => allowed
+SH-12: shoot-gardenlet list gardenlets n/ field:metadata.name=self-hosted-shoot-t => no opinion: must specify
+SH-15: shoot-gardenlet list managedseeds n/ field:spec.shoot.name=s => allowed
+SH-16b: shoot-gardenlet get secrets kube-system/bootstrap-token-TOKEN => allowed
+SH-16b: shoot-gardenlet get secrets kube-system/bootstrap-token-abcdef => no opinion: bootstrap token secret name bootstrap-token-abcdef does not match expected name bootstrap-token-TOKEN for shoot n/s
+SH-16b: shoot-gardenlet watch secrets kube-system/bootstrap-token-TOKEN => allowed
+SH-16b: shoot-extension get secrets kube-system/bootstrap-token-abcdef => no opinion: does not match expected name
+SH-16b: shoot-extension list secrets kube-system/bootstrap-token-known => no opinion: does not match expected name
+SH-16b: shoot-gardenlet list secrets kube-system/bootstrap-token-TOKEN => allowed
+SH-16b: shoot-extension create secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+SH-16c: shoot-extension delete secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+SH-16c: shoot-extension deletecollection secrets kube-system/ => no opinion: [create delete get list patch update watch]
+SH-16b: shoot-extension patch secrets kube-system/bootstrap-token-known => no opinion: only the gardenlet of a shoot needs a bootstrap token
+SH-16b: shoot-gardenlet patch secrets kube-system/bootstrap-token-known => allowed
+SH-16c: shoot-gardenlet delete secrets kube-system/bootstrap-token-mine => allowed
+SH-16c: shoot-gardenlet delete secrets kube-system/bootstrap-token-gardenlet => allowed
+SH-16c: shoot-gardenlet delete secrets kube-system/bootstrap-token-other => no opinion: shoot meta in bootstrap token secret kube-system/bootstrap-token-other does not match with identity of requestor n/s
+SH-16c: shoot-gardenlet delete secrets kube-system/bootstrap-token-strange => no opinion: no relationship found
+SH-16a: shoot-gardenlet list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => allowed
+SH-16a: shoot-gardenlet list secrets garden/ => no opinion: must specify
+SH-16a: shoot-extension list secrets garden/ label:gardener.cloud/role=shoot-service-account-issuer => no opinion: must specify
+SH-22: gardenadm get cloudprofiles x => allowed
+SH-22: gardenadm list cloudprofiles => no opinion
+SH-22: gardenadm create configmaps n/ => allowed
+SH-22: gardenadm create configmaps other/ => no opinion
+SH-22: gardenadm create projects => allowed
+SH-22: gardenadm create workloadidentities n/ => allowed
+SH-22: gardenadm create shoots n/ => allowed
+SH-22: gardenadm create shoots n/s => allowed
+SH-22: gardenadm patch shoots n/s => allowed
+SH-22: gardenadm mark-self-hosted shoots n/s => allowed
 SH-22: gardenadm create shoots n/t => no opinion
 SH-22: gardenadm create shoots other/ => no opinion
 SH-22: gardenadm patch shoots n/t => no opinion
@@ -95,9 +95,9 @@ SH-22: gardenadm patch shoots/binding n/s => no opinion
 SH-22: gardenadm patch shoots/status n/ => no opinion
 SH-22: gardenadm patch configmaps n/x => no opinion
 SH-22: gardenadm create secrets/foo n/x => no opinion
-CT-SH-7: gardenadm get shoots n/s => no opinion
-CT-SH-7: gardenadm patch shoots/status n/s => allowed
-CT-SH-7: gardenadm patch shoots/status n/t => no opinion
+SH-22: gardenadm get shoots n/s => no opinion
+SH-22: gardenadm patch shoots/status n/s => allowed
+SH-22: gardenadm patch shoots/status n/t => no opinion
 SH-1: shoot-gardenlet create backupbuckets => allowed
 SH-1: shoot-gardenlet get backupbuckets own => allowed
 SH-1: shoot-gardenlet update backupbuckets/finalizers own => allowed
@@ -192,7 +192,7 @@ func TestShootRules_DecideTheirCases(t *testing.T) {
 	_, rest, _ := strings.Cut(reason, "expected name bootstrap-token-")
 	id, _, _ := strings.Cut(rest, " ")
 	if len(id) != 6 {
-		t.Fatalf("CT-SH-5: got the reason %q", reason)
+		t.Fatalf("SH-16b: got the reason %q", reason)
 	}
 	asked := map[string]bool{}
 	for _, line := range strings.Split(strings.ReplaceAll(shootCases, token, "bootstrap-token-"+id), "\n") {
@@ -246,14 +246,14 @@ func TestExtensionsInGarden_AreDelegated(t *testing.T) {
 		t.Errorf("SH-23: the Seed is another Shoot: got %s", got)
 	}
 	managed("s", "s")
-	expect.Equal(t, decided(a, ask(t, question)), "allowed", "CT-SH-2")
-	expect.Equal(t, decided(a, ask(t, "garden-extension get controllerregistrations x")), "allowed", "CT-SH-2: what the seed is refused falls through")
+	expect.Equal(t, decided(a, ask(t, question)), "allowed", "SH-23")
+	expect.Equal(t, decided(a, ask(t, "garden-extension get controllerregistrations x")), "allowed", "SH-23: what the seed is refused falls through")
 	for _, question := range []string{"shoot-extension get cloudprofiles of-the-seed", "shoot-gardenlet get cloudprofiles of-the-seed"} {
-		expect.Equal(t, decided(a, ask(t, question)), "no opinion", "CT-SH-2: %s", question)
+		expect.Equal(t, decided(a, ask(t, question)), "no opinion", "SH-23: %s", question)
 	}
 	a.Graph.Remove(m)
 	if got := decided(a, ask(t, "garden-extension list secrets seed-s/")); got == "allowed" {
-		t.Errorf("CT-SH-2: without the ManagedSeed it is not asked: got %s", got)
+		t.Errorf("SH-23: without the ManagedSeed it is not asked: got %s", got)
 	}
 	managed("s", "s")
 	a.seeds.Selectors = selectors{err: errFake}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// id is what an ID looks like: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), HA-T7 (a case of HA), C17 and T3-1 (decisions).
-const id = `(?:[A-Z]\d-\d+|[A-Z]{1,4}-(?:[A-Z]{1,4}-)?T?\d+[a-z]?|[A-Z]\d+[a-z]?)`
+// id is what an ID looks like: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), C17 and T3-1 (decisions).
+const id = `(?:[A-Z]\d-\d+|[A-Z]{1,4}-(?:[A-Z]{1,4}-)?\d+[a-z]?|[A-Z]\d+[a-z]?)`
 
 var (
 	separator = regexp.MustCompile(`^\|[-: |]+\|$`)

@@ -19,7 +19,7 @@ func TestDefinitions(t *testing.T) {
 		"second cell":                     {ids + "| x | ZZ-1 |\n", ""},
 		"more than an ID":                 {ids + "| see ZZ-1 | x |\n| MRX | x |\n| 9.4 | x |\n", ""},
 		"a table about rules":             {other + "| ZZ-1, 2 | get |\n| ZZ-3 | list |\n", ""},
-		"list item":                       {"- ZZ-1 x\n- **ZZ-2** x\n* ZZ-3 x\n2. ZZ-4 x\n   - ZZ-5 x\n- ZZ-T6 a case\n", "ZZ-1:1 ZZ-2:2 ZZ-3:3 ZZ-4:4 ZZ-5:5 ZZ-T6:6"},
+		"list item":                       {"- ZZ-1 x\n- **ZZ-2** x\n* ZZ-3 x\n2. ZZ-4 x\n   - ZZ-5 x\n", "ZZ-1:1 ZZ-2:2 ZZ-3:3 ZZ-4:4 ZZ-5:5"},
 		"list item about rules":           {"- ZZ-1: x\n- ZZ-1, ZZ-2 x\n- ZZ-1/2 x\n- see ZZ-1\nZZ-1 x\n", ""},
 		"table after another one":         {ids + "| ZZ-1 | x |\n\n" + other + "| ZZ-1 | x |\n", "ZZ-1:3"},
 		"what is none":                    {"- SHA-256 x\n- RFC 3339 x\n- UTF x\n", "SHA-256:1"},

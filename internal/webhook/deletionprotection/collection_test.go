@@ -110,7 +110,7 @@ func TestParallelReviews(t *testing.T) {
 		asking.Go(func() {
 			r := c.review("o0")
 			if _, err := decide(first, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
-				t.Errorf("DP-T13: got %v", err)
+				t.Errorf("DP-13: got %v", err)
 			}
 		})
 		synctest.Wait()
@@ -139,7 +139,7 @@ func TestParallelReviews(t *testing.T) {
 	})
 }
 
-// TestReviewsThatEndWaiting: a review that ends before the list that it waits for, or before its own turn, is refused (DP-13, DP-T13).
+// TestReviewsThatEndWaiting: a review that ends before the list that it waits for, or before its own turn, is refused (DP-13).
 func TestReviewsThatEndWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(1)
@@ -161,7 +161,7 @@ func TestReviewsThatEndWaiting(t *testing.T) {
 			r := c.review("o0")
 			r.Namespace = namespace
 			if _, err := decide(ctx, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
-				t.Errorf("DP-T13: %s: got %v", namespace, err)
+				t.Errorf("DP-13: %s: got %v", namespace, err)
 			}
 			cancel()
 		}
@@ -204,7 +204,7 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	c.confirmed["o1"] = false
 	decide := Decide(c, clock.RealClock{})
 	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || !strings.Contains(response.Result.Message, "n/o1") {
-		t.Errorf("DP-T8: %+v", response.Result)
+		t.Errorf("DP-12: %+v", response.Result)
 	}
 	c.confirmed["o1"], c.err = true, errors.New("away")
 	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || response.Result.Code != 500 {
@@ -263,7 +263,7 @@ func TestPropertyOfCollections(t *testing.T) {
 		}
 		switch {
 		case !all && gone > 0:
-			rt.Errorf("DP-T8: %d objects are gone", gone)
+			rt.Errorf("DP-12: %d objects are gone", gone)
 		case all && changes == 0 && gone < len(selected):
 			rt.Errorf("DP-15: %d of %d are gone", gone, len(selected))
 		}

@@ -96,56 +96,56 @@ func TestDecisions(t *testing.T) {
 		source  source
 		want    string
 	}{
-		"DP-T1/DP-10, CREATE":           {admissionv1.AdmissionRequest{Operation: admissionv1.Create}, source{}, "200  operation is not DELETE"},
-		"DP-T1/DP-10, UPDATE":           {admissionv1.AdmissionRequest{Operation: admissionv1.Update}, source{}, "200  operation is not DELETE"},
-		"DP-T1/DP-10, CONNECT":          {admissionv1.AdmissionRequest{Operation: admissionv1.Connect}, source{}, "200  operation is not DELETE"},
-		"DP-T2/DP-11, another resource": {deletion("foo/bar/baz", "x", "-"), source{}, "200  resource is not deletion-protected"},
-		"DP-T2/DP-1, bastions":          {deletion("extensions.gardener.cloud/v1alpha1/bastions", "x", "-"), source{}, "200  resource is not deletion-protected"},
-		"DP-T2/DP-11, pods":             {deletion("/v1/pods", "x", "-"), source{}, "200  resource is not deletion-protected"},
-		"DP-2/the whole triple counts":  {deletion("extensions.gardener.cloud/v1/dnsrecords", "x", "-"), source{}, "200  resource is not deletion-protected"},
+		"DP-10, CREATE":                {admissionv1.AdmissionRequest{Operation: admissionv1.Create}, source{}, "200  operation is not DELETE"},
+		"DP-10, UPDATE":                {admissionv1.AdmissionRequest{Operation: admissionv1.Update}, source{}, "200  operation is not DELETE"},
+		"DP-10, CONNECT":               {admissionv1.AdmissionRequest{Operation: admissionv1.Connect}, source{}, "200  operation is not DELETE"},
+		"DP-11, another resource":      {deletion("foo/bar/baz", "x", "-"), source{}, "200  resource is not deletion-protected"},
+		"DP-1, bastions":               {deletion("extensions.gardener.cloud/v1alpha1/bastions", "x", "-"), source{}, "200  resource is not deletion-protected"},
+		"DP-11, pods":                  {deletion("/v1/pods", "x", "-"), source{}, "200  resource is not deletion-protected"},
+		"DP-2/the whole triple counts": {deletion("extensions.gardener.cloud/v1/dnsrecords", "x", "-"), source{}, "200  resource is not deletion-protected"},
 		"DP-2/not what the client asked for": {func() admissionv1.AdmissionRequest {
 			r := deletion(dnsRecord, "x", `{}`)
 			r.RequestResource = &metav1.GroupVersionResource{}
 			return r
 		}(), source{}, must},
-		"DP-T4/DP-14, not confirmed":  {deletion(dnsRecord, "x", `{"namespace":"n","name":"x"}`), source{}, must + "n/x"},
-		"DP-T4/DP-14, confirmed":      {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
-		"DP-T4/DP-14, 1 is true":      {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"1"}}`), source{}, "200  "},
-		"DP-T4/DP-14, yes is nothing": {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"yes"}}`), source{}, must + "x"},
-		"DP-T4/DP-14, false":          {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"false"}}`), source{}, must + "x"},
-		"DP-T4/DP-14, empty":          {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":""}}`), source{}, must + "x"},
-		"DP-20/the time is ignored":   {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"true","gardener.cloud/timestamp":"never"}}`), source{}, "200  "},
-		"DP-19/DP-T12, a dry run": {func() admissionv1.AdmissionRequest {
+		"DP-14, not confirmed":      {deletion(dnsRecord, "x", `{"namespace":"n","name":"x"}`), source{}, must + "n/x"},
+		"DP-14, confirmed":          {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
+		"DP-14, 1 is true":          {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"1"}}`), source{}, "200  "},
+		"DP-14, yes is nothing":     {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"yes"}}`), source{}, must + "x"},
+		"DP-14, false":              {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"false"}}`), source{}, must + "x"},
+		"DP-14, empty":              {deletion(dnsRecord, "x", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":""}}`), source{}, must + "x"},
+		"DP-20/the time is ignored": {deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"true","gardener.cloud/timestamp":"never"}}`), source{}, "200  "},
+		"DP-19, a dry run": {func() admissionv1.AdmissionRequest {
 			r := deletion(dnsRecord, "x", `{"name":"x"}`)
 			yes := true
 			r.DryRun = &yes
 			return r
 		}(), source{}, must + "x"},
 		"DP-19/one that is being deleted": {deletion(dnsRecord, "x", `{"name":"x","deletionTimestamp":"2020-01-01T00:00:00Z"}`), source{}, must + "x"},
-		"DP-T5/DP-12, only the object, not confirmed": {func() admissionv1.AdmissionRequest {
+		"DP-12, only the object, not confirmed": {func() admissionv1.AdmissionRequest {
 			r := deletion(dnsRecord, "x", `{"name":"x"}`)
 			r.Object, r.OldObject = r.OldObject, r.Object
 			return r
 		}(), source{}, must + "x"},
-		"DP-T5/DP-12, only the object, confirmed": {func() admissionv1.AdmissionRequest {
+		"DP-12, only the object, confirmed": {func() admissionv1.AdmissionRequest {
 			r := deletion(dnsRecord, "x", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`)
 			r.Object, r.OldObject = r.OldObject, r.Object
 			return r
 		}(), source{}, "200  "},
-		"DP-T6/DP-12, nothing to look at":                               {deletion(dnsRecord, "x", "-"), source{}, "500  no object found in admission request"},
-		"DP-T7/DP-13, the list fails":                                   {deletion(dnsRecord, "", "-"), source{err: errors.New("fake")}, "500  fake"},
-		"DP-T7/DP-13, the kind is gone":                                 {deletion(dnsRecord, "", "-"), source{err: notFound}, "200  object was not found"},
-		"DP-T7/DP-14, one is not confirmed":                             {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "-"}}}, must + "n/o0-1" + notSelected},
-		"DP-T7/DP-14, one on a later page":                              {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true"}, {"1"}, {"no"}}}, must + "n/o2-0" + notSelected},
-		"DP-T7/DP-15, all are confirmed":                                {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "1"}, {"t"}}}, "200  "},
-		"DP-T7/DP-15, there is none":                                    {deletion(dnsRecord, "", "-"), source{}, "200  "},
-		"WB-16/names are bounded":                                       {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"", "", "", "", "", "", ""}}}, must + "n/o0-0, n/o0-1, n/o0-2, n/o0-3, n/o0-4 and 2 more" + notSelected},
-		"DP-T9/DP-12, another object of its namespace is not confirmed": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"-"}}}, must + "n/o1-0" + notSelected},
-		"DP-T9/DP-12, all objects of its namespace are confirmed":       {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"1"}}}, "200  "},
-		"DP-T9/DP-12, the list cannot be read":                          {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{err: errors.New("fake")}, "500  fake"},
-		"DP-T9/DP-14, the object itself is not confirmed":               {deletion(dnsRecord, "", `{"name":"x"}`), source{pages: [][]string{{"true"}}}, must + "x"},
-		"DP-T9/R13, a definition without label in a collection":         {deletion(crd, "", `{"name":"x"}`), source{pages: [][]string{{"-"}}}, "200  resource is not deletion-protected"},
-		"DP-T8/DP-12, definitions": {deletion(crd, "", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true", "-"}}},
+		"DP-12, nothing to look at":                               {deletion(dnsRecord, "x", "-"), source{}, "500  no object found in admission request"},
+		"DP-13, the list fails":                                   {deletion(dnsRecord, "", "-"), source{err: errors.New("fake")}, "500  fake"},
+		"DP-13, the kind is gone":                                 {deletion(dnsRecord, "", "-"), source{err: notFound}, "200  object was not found"},
+		"DP-14, one is not confirmed":                             {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "-"}}}, must + "n/o0-1" + notSelected},
+		"DP-14, one on a later page":                              {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true"}, {"1"}, {"no"}}}, must + "n/o2-0" + notSelected},
+		"DP-15, all are confirmed":                                {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"true", "1"}, {"t"}}}, "200  "},
+		"DP-15, there is none":                                    {deletion(dnsRecord, "", "-"), source{}, "200  "},
+		"WB-16/names are bounded":                                 {deletion(dnsRecord, "", "-"), source{pages: [][]string{{"", "", "", "", "", "", ""}}}, must + "n/o0-0, n/o0-1, n/o0-2, n/o0-3, n/o0-4 and 2 more" + notSelected},
+		"DP-12, another object of its namespace is not confirmed": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"-"}}}, must + "n/o1-0" + notSelected},
+		"DP-12, all objects of its namespace are confirmed":       {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true"}, {"1"}}}, "200  "},
+		"DP-12, the list cannot be read":                          {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{err: errors.New("fake")}, "500  fake"},
+		"DP-14, the object itself is not confirmed":               {deletion(dnsRecord, "", `{"name":"x"}`), source{pages: [][]string{{"true"}}}, must + "x"},
+		"R13, a definition without label in a collection":         {deletion(crd, "", `{"name":"x"}`), source{pages: [][]string{{"-"}}}, "200  resource is not deletion-protected"},
+		"DP-12, definitions": {deletion(crd, "", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: [][]string{{"true", "-"}}},
 			`403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io n/o0-1` + notSelected},
 		"DP-12/too many to look at": {deletion(dnsRecord, "", `{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{pages: slices.Repeat([][]string{slices.Repeat([]string{"true"}, pageSize)}, maxObjects/pageSize+1)},
 			"403 Forbidden there are more than 10000 dnsrecords.extensions.gardener.cloud, too many to check all of them: delete them by name"},
@@ -160,7 +160,7 @@ func TestDecisions(t *testing.T) {
 		"DP-18/metadata is a list":                  {withObject(`{"metadata":["annotations"]}`), source{}, must},
 		"DP-18/true is no text":                     {withObject(`{"metadata":{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":true}}}`), source{}, must + "x"},
 		"DP-18/null":                                {withObject(`null`), source{}, must},
-		"DP-T10/R13, a definition without label":    {deletion(crd, "x", `{"name":"x"}`), source{}, "200  resource is not deletion-protected"},
+		"R13, a definition without label":           {deletion(crd, "x", `{"name":"x"}`), source{}, "200  resource is not deletion-protected"},
 		"BH-DEL-1/R13, a definition with the label": {deletion(crd, "x", `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`), source{}, `403 Forbidden must have a "confirmation.gardener.cloud/deletion" annotation to delete: customresourcedefinitions.apiextensions.k8s.io x`},
 		"BH-DEL-1/a definition is confirmed":        {deletion(crd, "x", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`), source{}, "200  "},
 		"DP-17/what the object wants does not matter": {func() admissionv1.AdmissionRequest {
@@ -184,7 +184,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestEachResource: each protected resource is judged like the others (DP-T3, DP-T4, BH-DEL-2), and what is registered is what is judged.
+// TestEachResource: each protected resource is judged like the others (BH-DEL-2), and what is registered is what is judged.
 func TestEachResource(t *testing.T) {
 	judged := map[string]bool{}
 	for version, resources := range protected {
@@ -193,7 +193,7 @@ func TestEachResource(t *testing.T) {
 			judged[name] = true
 			metadata := `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`
 			if response := admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
-				t.Errorf("DP-T4/BH-DEL-2: %s: %+v", name, response.Result)
+				t.Errorf("BH-DEL-2: %s: %+v", name, response.Result)
 			}
 			for _, set := range []func(*admissionv1.AdmissionRequest){
 				func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("foo") },
@@ -202,7 +202,7 @@ func TestEachResource(t *testing.T) {
 				r := deletion(name, "x", "-")
 				set(&r)
 				if response := admissiontest.Respond(Decide(nil, clock.RealClock{}), r); response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "invalid character") {
-					t.Errorf("DP-T3, DP-13: %s: %+v", name, response.Result)
+					t.Errorf("DP-13: %s: %+v", name, response.Result)
 				}
 			}
 		}
@@ -225,7 +225,7 @@ func TestEachResource(t *testing.T) {
 	}
 }
 
-// TestCollections: what is listed (DP-12), and that a read that does not end refuses (DP-T13).
+// TestCollections: what is listed (DP-12), and that a read that does not end refuses (DP-13).
 func TestCollections(t *testing.T) {
 	s := &source{}
 	admissiontest.Respond(Decide(s, clock.RealClock{}), deletion(dnsRecord, "", "-"))
@@ -238,7 +238,7 @@ func TestCollections(t *testing.T) {
 	cancel()
 	r := deletion(dnsRecord, "", "-")
 	if _, err := Decide(s, clock.RealClock{})(ctx, &r); err == nil || err.Error() != "context canceled" {
-		t.Errorf("DP-T13: got %v", err)
+		t.Errorf("DP-13: got %v", err)
 	}
 }
 

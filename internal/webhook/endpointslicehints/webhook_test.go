@@ -42,13 +42,13 @@ func TestHints(t *testing.T) {
 		return `{"op":"add","path":"/endpoints/` + index + `/hints","value":{"forZones":[{"name":"` + zone + `"}]}}`
 	}
 	for name, c := range map[string]struct{ endpoints, want string }{
-		"ESH-T2/BH-ESH-1, ESH-1, ESH-2":       {`[{},{"zone":""},{"zone":"europe-1c"}]`, `[` + hints("2", "europe-1c") + `]`},
-		"ESH-T3/ESH-1, each its own":          {`[{"zone":"a"},{"zone":"b"},{"zone":"c"}]`, `[` + hints("0", "a") + `,` + hints("1", "b") + `,` + hints("2", "c") + `]`},
-		"ESH-T4/ESH-1, the whole is replaced": {`[{"zone":"zone-a","hints":{"forZones":[{"name":"zone-x"}],"forNodes":[{"name":"n"}]}}]`, `[{"op":"remove","path":"/endpoints/0/hints/forNodes"},{"op":"remove","path":"/endpoints/0/hints/forZones/0"},{"op":"add","path":"/endpoints/0/hints/forZones/0","value":{"name":"zone-a"}}]`},
-		"ESH-T5/no endpoints":                 {`[]`, ""},
-		"ESH-T5/null":                         {`null`, ""},
-		"ESH-2/hints without a zone stay":     {`[{"hints":{"forZones":[{"name":"zone-x"}]}}]`, ""},
-		"ESH-3/conditions do not matter":      {`[{"zone":"a","conditions":{"ready":false,"serving":false,"terminating":true}}]`, `[` + hints("0", "a") + `]`},
+		"BH-ESH-1, ESH-1, ESH-2":          {`[{},{"zone":""},{"zone":"europe-1c"}]`, `[` + hints("2", "europe-1c") + `]`},
+		"ESH-1, each its own":             {`[{"zone":"a"},{"zone":"b"},{"zone":"c"}]`, `[` + hints("0", "a") + `,` + hints("1", "b") + `,` + hints("2", "c") + `]`},
+		"ESH-1, the whole is replaced":    {`[{"zone":"zone-a","hints":{"forZones":[{"name":"zone-x"}],"forNodes":[{"name":"n"}]}}]`, `[{"op":"remove","path":"/endpoints/0/hints/forNodes"},{"op":"remove","path":"/endpoints/0/hints/forZones/0"},{"op":"add","path":"/endpoints/0/hints/forZones/0","value":{"name":"zone-a"}}]`},
+		"ESH-2/no endpoints":              {`[]`, ""},
+		"ESH-2/null":                      {`null`, ""},
+		"ESH-2/hints without a zone stay": {`[{"hints":{"forZones":[{"name":"zone-x"}]}}]`, ""},
+		"ESH-3/conditions do not matter":  {`[{"zone":"a","conditions":{"ready":false,"serving":false,"terminating":true}}]`, `[` + hints("0", "a") + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := admissiontest.Ask(properties.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))

@@ -98,7 +98,7 @@ const isRequired = ": Required value: field is required"
 
 // TestEachKind has the cases that hold for every kind.
 func TestEachKind(t *testing.T) {
-	empty := map[string][]string{ // EV-T1, but for metadata
+	empty := map[string][]string{ // A13.3, but for metadata
 		"BackupBucket":            {"spec.type" + isRequired, "spec.region" + isRequired, "spec.secretRef.name" + isRequired},
 		"BackupEntry":             {"spec.type" + isRequired, "spec.bucketName" + isRequired, "spec.region" + isRequired, "spec.secretRef.name" + isRequired},
 		"Bastion":                 {"spec.type" + isRequired, "spec.userData" + isRequired, "spec.ingress" + isRequired},
@@ -117,7 +117,7 @@ func TestEachKind(t *testing.T) {
 		t.Run(w.kind, func(t *testing.T) {
 			want := append([]string{"metadata.name: Required value: name or generateName is required"}, empty[w.kind]...)
 			if got := causes(t, ask(t, w.kind, "{}", "")); !cmp.Equal(got, want) {
-				t.Errorf("EV-T1/EV-7: %s", cmp.Diff(want, got))
+				t.Errorf("EV-7: %s", cmp.Diff(want, got))
 			}
 			if namespaceOf(w.kind) != "" {
 				response := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte("{}")}})
@@ -127,10 +127,10 @@ func TestEachKind(t *testing.T) {
 			}
 			good := object(w.kind, valid[w.kind])
 			if got := ask(t, w.kind, good, ""); !got.Allowed {
-				t.Errorf("%s: a valid one: %v", map[bool]string{true: "EV-T2/BH-XV-2", false: "EV-T2/BH-XV-1"}[w.kind == "Etcd"], got.Result)
+				t.Errorf("%s: a valid one: %v", map[bool]string{true: "BH-XV-2", false: "BH-XV-1"}[w.kind == "Etcd"], got.Result)
 			}
 			if got := ask(t, w.kind, good, good); !got.Allowed || got.Result.Message != "" || got.Warnings != nil {
-				t.Errorf("EV-T2, FV-3: a valid one, again: %v", got.Result)
+				t.Errorf("FV-3: a valid one, again: %v", got.Result)
 			}
 			for name, r := range map[string]admissionv1.AdmissionRequest{
 				"an object that is none": {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte("{]")}},
@@ -138,17 +138,17 @@ func TestEachKind(t *testing.T) {
 				"another kind":           {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod","apiVersion":"v1"}`)}},
 			} {
 				if got := admissiontest.Respond(w.Decide, r); got.Allowed || got.Result.Code != 400 {
-					t.Errorf("EV-T6, FV-2: %s: %v", name, got.Result)
+					t.Errorf("FV-2: %s: %v", name, got.Result)
 				}
 			}
 			if got := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte("{}")}}); !got.Allowed {
-				t.Errorf("EV-T7, FV-1: a deletion: %v", got.Result)
+				t.Errorf("FV-1: a deletion: %v", got.Result)
 			}
 		})
 	}
 }
 
-// TestImmutable: each field that must not change is told, all together, and every other field of the table may change (EV-T4, EV-T5, EV-6).
+// TestImmutable: each field that must not change is told, all together, and every other field of the table may change (EV-6).
 func TestImmutable(t *testing.T) {
 	const stays = ": field is immutable"
 	for kind, c := range map[string]struct {
@@ -173,10 +173,10 @@ func TestImmutable(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			if got := causes(t, ask(t, kind, object(kind, c.changed), object(kind, valid[kind]))); !cmp.Equal(got, c.want) {
-				t.Errorf("EV-T4/EV-6: %s", cmp.Diff(c.want, got))
+				t.Errorf("EV-6: %s", cmp.Diff(c.want, got))
 			}
 			if got := ask(t, kind, object(kind, c.mutable), object(kind, valid[kind])); !got.Allowed {
-				t.Errorf("EV-T5, EV-32: %s", got.Result.Message)
+				t.Errorf("EV-32: %s", got.Result.Message)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func deleted(kind, spec string) string {
 	return strings.Replace(object(kind, spec), "resourceVersion: '1'", "resourceVersion: '1', deletionTimestamp: '2020-01-01T00:00:00Z', finalizers: [a/b]", 1)
 }
 
-// TestDeletion: while an object is being deleted nothing that is wanted may change, and the message says what (EV-T3, EV-4, EV-5, EV-44).
+// TestDeletion: while an object is being deleted nothing that is wanted may change, and the message says what (EV-4, EV-5, EV-44).
 func TestDeletion(t *testing.T) {
 	called := map[string]string{
 		"BackupBucket": "backup bucket", "BackupEntry": "backup entry", "Bastion": "bastion", "ContainerRuntime": "container runtime", "ControlPlane": "control plane", "DNSRecord": "dns record",
@@ -209,7 +209,7 @@ func TestDeletion(t *testing.T) {
 			want = []string{"spec: Invalid value: field is immutable"}
 		}
 		if got := causes(t, ask(t, kind, deleted(kind, changed), deleted(kind, spec))); !cmp.Equal(got, want) {
-			t.Errorf("%s: EV-T3: %s", kind, cmp.Diff(want, got))
+			t.Errorf("%s: EV-4: %s", kind, cmp.Diff(want, got))
 		}
 		// An object that is invalid now can still lose its finalizers, and nothing but metadata is judged.
 		invalid := deleted(kind, "{unknown: {to: us}}")
@@ -254,7 +254,7 @@ func TestMetadata(t *testing.T) {
 		kind, now, old string
 		want           []string
 	}{
-		"EV-T18/EV-2, a namespace":     {"BackupBucket", strings.Replace(object("BackupBucket", valid["BackupBucket"]), "name: obj", "name: obj, namespace: x", 1), "", []string{"metadata.namespace: Forbidden: not allowed on this type"}},
+		"EV-2, a namespace":            {"BackupBucket", strings.Replace(object("BackupBucket", valid["BackupBucket"]), "name: obj", "name: obj, namespace: x", 1), "", []string{"metadata.namespace: Forbidden: not allowed on this type"}},
 		"EV-2/a wrong name":            {"Extension", "{metadata: {name: A_, namespace: ns}, spec: {type: p}}", "", []string{`metadata.name: Invalid value: "A_": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
 		"EV-2/a generation below zero": {"Extension", "{metadata: {name: a, namespace: ns, generation: -1}, spec: {type: p}}", "", []string{"metadata.generation: Invalid value: -1: must be greater than or equal to 0"}},
 		"EV-2/a wrong finalizer":       {"Extension", "{metadata: {name: a, namespace: ns, finalizers: [a/b/c]}, spec: {type: p}}", "", []string{`metadata.finalizers: Invalid value: "a/b/c": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`}},

@@ -39,7 +39,7 @@ func TestKeptConstraints(t *testing.T) {
 			if err != nil || !admitted {
 				rt.Fatalf("admitted %t, %v", admitted, err)
 			}
-			expect.DeepEqual(rt, constraintsOf(rt, result), constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), "FM-8, HA-T23: -want, +got")
+			expect.DeepEqual(rt, constraintsOf(rt, result), constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), "FM-8: -want, +got")
 			object = result
 		}
 	})

@@ -23,13 +23,13 @@ func TestZones(t *testing.T) {
 		cluster cluster
 		want    string
 	}{
-		"HA-T8/neither":                   {in("zones", "a,b"), ""},
-		"HA-T8/BH-HA-6 pinning":           {in("zones", "a,b", "zone-pinning", "true"), "a b"},
-		"HA-T8/no truth value":            {in("zones", "a,b", "zone-pinning", "banana"), ""},
+		"HA-30/neither":                   {in("zones", "a,b"), ""},
+		"BH-HA-6 pinning":                 {in("zones", "a,b", "zone-pinning", "true"), "a b"},
+		"HA-30/no truth value":            {in("zones", "a,b", "zone-pinning", "banana"), ""},
 		"HA-30/any true value":            {in("zones", "a", "zone-pinning", "T"), "a"},
 		"HA-30/an empty tolerance is one": {in("zones", "a", "failure-tolerance-type", ""), "a"},
-		"HA-T9/no zones":                  {in("failure-tolerance-type", "zone"), ""},
-		"HA-T9/empty zones":               {in("failure-tolerance-type", "zone", "zones", ""), ""},
+		"HA-30/no zones":                  {in("failure-tolerance-type", "zone"), ""},
+		"HA-30/empty zones":               {in("failure-tolerance-type", "zone", "zones", ""), ""},
 		"HA-31/sorted, each once":         {in("failure-tolerance-type", "zone", "zones", "b,a,,b"), "a b"},
 		"WB-7/blanks":                     {in("failure-tolerance-type", "zone", "zones", " b , a,b, "), "a b"},
 	} {
@@ -71,7 +71,7 @@ var table = []row{
 	{"HA-47/a single Node", "node", 3, 4, 1, 1, false, "any", ""},
 	{"BH-HA-10/HA-42 two zones", "unset", 2, 2, 2, 3, false, "any", "2"},
 	{"", "unset", 2, 2, 2, 3, true, "2", "2"},
-	{"HA-48/OP-1 an empty tolerance", "", 2, 2, 2, 3, false, "any", ""},
+	{"HA-48 an empty tolerance", "", 2, 2, 2, 3, false, "any", ""},
 	{"HA-48/another tolerance", "foo", 2, 2, 2, 3, false, "2", ""},
 	{"", "zone", 2, 2, 2, 3, false, "2", "2"},
 	{"", "zone", 2, 4, 2, 3, false, "3", "2"},
@@ -79,16 +79,16 @@ var table = []row{
 	{"", "unset", 2, 4, 2, 3, true, "3", "2"},
 	{"", "unset", 2, 2, 3, 3, false, "any", "2"},
 	{"", "unset", 2, 2, 3, 3, true, "2", "2"},
-	{"HA-T14", "unset", 2, 6, 3, 3, false, "any", "3"},
+	{"HA-48", "unset", 2, 6, 3, 3, false, "any", "3"},
 	{"HA-42/zones do not depend on Nodes", "zone", 2, 2, 2, 1, false, "any", "2"},
 	{"HA-40/as many replicas as there are", "zone", 5, 3, 2, 3, false, "3", "2"}, // M is R where that exceeds the limit.
 }
 
-// TestTruthTable has each row of the table for both kinds (HA-T13). Selectors and keys are the same in all rows.
+// TestTruthTable has each row of the table for both kinds (HA-41 to HA-49). Selectors and keys are the same in all rows.
 func TestTruthTable(t *testing.T) {
 	for _, r := range table {
 		for _, kind := range []schema.GroupVersionKind{deployments, statefulSets} {
-			t.Run(fmt.Sprintf("HA-T13/%s, %s %+v", r.rule, kind.Kind, r), func(t *testing.T) {
+			t.Run(fmt.Sprintf("HA-41/%s, %s %+v", r.rule, kind.Kind, r), func(t *testing.T) {
 				c := in("zones", strings.Join([]string{"a", "b", "c"}[:r.zones], ","))
 				if r.tolerance != "unset" {
 					c.annotations[FailureTolerance] = r.tolerance
@@ -107,7 +107,7 @@ func TestTruthTable(t *testing.T) {
 					if kind == deployments {
 						want["foo"] = "bar"
 					}
-					expect.DeepEqual(t, constraint.LabelSelector.MatchLabels, want, "HA-43/HA-T15")
+					expect.DeepEqual(t, constraint.LabelSelector.MatchLabels, want, "HA-43")
 					if selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector); err != nil || !selector.Matches(labels.Set{"app": "foo", "foo": "bar"}) {
 						t.Errorf("BH-HA-14: the selector %v does not match the Pods: %v", selector, err)
 					}
@@ -117,7 +117,7 @@ func TestTruthTable(t *testing.T) {
 	}
 }
 
-// constraints are those of a row. Selectors are those of HA-T15: all labels of the Pods, or the selector.
+// constraints are those of a row. Selectors are those of HA-43: all labels of the Pods, or the selector.
 func (r row) constraints(deployment bool) []corev1.TopologySpreadConstraint {
 	var all []corev1.TopologySpreadConstraint
 	for _, c := range []struct{ key, want string }{{"kubernetes.io/hostname", r.hostname}, {"topology.kubernetes.io/zone", r.zonal}} {
@@ -151,8 +151,8 @@ func TestConstraints(t *testing.T) {
 		replicas     int
 		before, want string
 	}{
-		"HA-T12/HA-44, others are kept first":         {deployments, 2, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34},` + some + `},{"topologyKey":"topology.kubernetes.io/zone","maxSkew":56}`, `some-key[pod-template-hash] ` + generated},
-		"HA-T16/BH-HA-12, one Pod":                    {deployments, 1, some + `}`, `some-key[pod-template-hash]`},
+		"HA-44, others are kept first":                {deployments, 2, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34},` + some + `},{"topologyKey":"topology.kubernetes.io/zone","maxSkew":56}`, `some-key[pod-template-hash] ` + generated},
+		"BH-HA-12, one Pod":                           {deployments, 1, some + `}`, `some-key[pod-template-hash]`},
 		"HA-40/what is there stays":                   {deployments, 1, `{"topologyKey":"kubernetes.io/hostname","maxSkew":34,"labelSelector":{}}`, `kubernetes.io/hostname[pod-template-hash]`},
 		"HA-45/other keys stay":                       {deployments, 1, some + `,"matchLabelKeys":["x"]}`, `some-key[x pod-template-hash]`},
 		"HA-45/the key is there":                      {deployments, 1, some + `,"matchLabelKeys":["pod-template-hash","x"]}`, `some-key[pod-template-hash x]`},
@@ -174,7 +174,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestSingleNode: on a single Node the spread over hosts is a wish, unless the switch is off (HA-T25, R4, HA-47, OP-2).
+// TestSingleNode: on a single Node the spread over hosts is a wish, unless the switch is off (R4, HA-47).
 func TestSingleNode(t *testing.T) {
 	for _, c := range []struct {
 		relax   *bool
@@ -190,7 +190,7 @@ func TestSingleNode(t *testing.T) {
 		spec := specOf(t, node, &config.HighAvailabilityConfigWebhookConfig{RelaxHostSpreadOnSingleNode: c.relax}, workloadOf(deployments, nil, nil, `{"replicas":3,"template":{"metadata":{"labels":{"app":"x"}}}}`))
 		got := spec.Template.Spec.TopologySpreadConstraints[0]
 		if got.WhenUnsatisfiable != c.want || ptr.Deref(got.MinDomains, 0) != ptr.Deref(c.domains, 0) {
-			t.Errorf("%s: %d Nodes, relaxing %v: %+v", map[bool]string{true: "R4/OP-2, by default", false: "HA-T25/HA-47"}[c.relax == nil], c.nodes, ptr.Deref(c.relax, true), got)
+			t.Errorf("%s: %d Nodes, relaxing %v: %+v", map[bool]string{true: "R4, by default", false: "HA-47"}[c.relax == nil], c.nodes, ptr.Deref(c.relax, true), got)
 		}
 	}
 }
@@ -208,10 +208,10 @@ func TestTolerations(t *testing.T) {
 		config       *config.HighAvailabilityConfigWebhookConfig
 		before, want string
 	}{
-		"HA-T17/HA-61, HA-T2, none":        {tolerant, ``, notReady + `,` + unreachable},
-		"HA-T17/HA-60, another effect":     {tolerant, schedule, schedule + `,` + notReady + `,` + unreachable},
-		"HA-T17/HA-60, one of them":        {tolerant, ours, ours + `,` + unreachable},
-		"HA-T17/HA-60, any effect":         {tolerant, anyEffect, anyEffect},
+		"HA-61, none":                      {tolerant, ``, notReady + `,` + unreachable},
+		"HA-60, another effect":            {tolerant, schedule, schedule + `,` + notReady + `,` + unreachable},
+		"HA-60, one of them":               {tolerant, ours, ours + `,` + unreachable},
+		"HA-60, any effect":                {tolerant, anyEffect, anyEffect},
 		"HA-60/a toleration of everything": {tolerant, `{"operator":"Exists"}`, `{"operator":"Exists"},` + notReady + `,` + unreachable},
 		"HA-62/nothing configured":         {plain, ``, ``},
 		"HA-62/one configured":             {seconds(nil, ptr.To[int64](60)), ``, unreachable},

@@ -79,11 +79,11 @@ func properties() map[string]admissiontest.Objects {
 	return all
 }
 
-// TestProperties: what is changed once stays (HA-T22, HA-33), and fields that the types do not know do (HA-T23, WB-1; WB-1 is what we do not copy).
+// TestProperties: what is changed once stays (HA-33), and fields that the types do not know do (WB-1; WB-1 is what we do not copy).
 func TestProperties(t *testing.T) {
 	for name, property := range properties() {
 		kind, _, _ := strings.Cut(name, "/")
-		t.Run(map[string]string{"Deployment": "HA-T22/HA-T23", "StatefulSet": "HA-33/WB-1", "HorizontalPodAutoscaler": "HA-24"}[kind]+" "+name, property.Check)
+		t.Run(map[string]string{"Deployment": "HA-33/WB-1", "StatefulSet": "HA-33/WB-1", "HorizontalPodAutoscaler": "HA-24"}[kind]+" "+name, property.Check)
 	}
 }
 
@@ -139,17 +139,17 @@ func TestAnswers(t *testing.T) {
 		object  []byte
 		want    string
 	}{
-		"HA-T19/HA-1, no namespace":      {broken("missing"), running, `500 namespaces "n" not found`},
-		"HA-T19/HA-1, an unreadable one": {broken("namespaces"), running, `500 away`},
-		"HA-T19/HA-2, no autoscalers":    {broken("autoscalers"), running, `500 failed to list all HPAs: away`},
+		"HA-1, no namespace":             {broken("missing"), running, `500 namespaces "n" not found`},
+		"HA-1, an unreadable one":        {broken("namespaces"), running, `500 away`},
+		"HA-2, no autoscalers":           {broken("autoscalers"), running, `500 failed to list all HPAs: away`},
 		"HA-3/no Nodes":                  {broken("nodes"), running, `500 failed to list nodes: away`},
-		"HA-T20/HA-4, another kind":      {broken("namespaces"), []byte(`{"apiVersion":"apps/v1","kind":"DaemonSet"}`), `200 unexpected resource: DaemonSet.apps`},
-		"HA-T21/WB-2, no Deployment":     {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field deployment.spec of type highavailabilityconfig.deploymentSpec`},
+		"HA-4, another kind":             {broken("namespaces"), []byte(`{"apiVersion":"apps/v1","kind":"DaemonSet"}`), `200 unexpected resource: DaemonSet.apps`},
+		"WB-2, no Deployment":            {in(), []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":1}`), `403 json: cannot unmarshal number into Go struct field deployment.spec of type highavailabilityconfig.deploymentSpec`},
 		"HA-5/no StatefulSet":            {in(), []byte(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":1}`), `403 json: cannot unmarshal number into Go struct field statefulSet.spec of type highavailabilityconfig.statefulSetSpec`},
-		"HA-T6/HA-6, HA-12, no number":   {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "abc"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: strconv.Atoi: parsing "abc": invalid syntax`},
+		"HA-6, HA-12, no number":         {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "abc"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: strconv.Atoi: parsing "abc": invalid syntax`},
 		"WB-5/HA-12, a large number":     {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "4294967297"}, `{"replicas":1}`), `403 annotation ` + Replicas + `: "4294967297" is no number of replicas`},
 		"HA-12/a negative number is one": {in(), workloadOf(deployments, map[string]string{"type": "server"}, map[string]string{"replicas": "-3"}, `{"replicas":1}`), `200 `},
-		"HA-T24/WB-3, no selector":       {in(), workloadOf(statefulSets, nil, nil, `{"replicas":2,"template":{}}`), `200 `},
+		"WB-3, no selector":              {in(), workloadOf(statefulSets, nil, nil, `{"replicas":2,"template":{}}`), `200 `},
 		"HA-4/any version":               {in(), []byte(`{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{},"spec":{}}`), `200 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,11 +30,11 @@ func TestHosts(t *testing.T) {
 	const initial = `{"op":"add","path":"/spec/initContainers/0/env","value":[{"name":"KUBERNETES_SERVICE_HOST","value":"h"}]}`
 	const set = `"env":[{"name":"KUBERNETES_SERVICE_HOST","value":"already-set"}]`
 	for name, c := range map[string]struct{ host, pod, want string }{
-		"KSH-T1/BH-KSH-1, KSH-1, all containers":    {"h", `{"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"}]}}`, `[` + first + `,` + initial + `]`},
-		"KSH-T2/R15, KSH-2, already set":            {"h", `{"spec":{"initContainers":[{"name":"i",` + set + `}],"containers":[{"name":"c",` + set + `}]}}`, ""},
-		"KSH-T3/KSH-2, each container by itself":    {"h", `{"spec":{"containers":[{"name":"a"},{"name":"b",` + set + `}]}}`, `[` + first + `]`},
-		"KSH-T4/KSH-1, from elsewhere":              {"h", `{"spec":{"containers":[{"name":"a","env":[{"name":"KUBERNETES_SERVICE_HOST","valueFrom":{"configMapKeyRef":{"name":"x","key":"y"}}}]}]}}`, ""},
-		"KSH-T6/KSH-1, at the end":                  {"h", `{"spec":{"containers":[{"name":"a","env":[{"name":"A"},{"name":"B"}]}]}}`, `[{"op":"add","path":"/spec/containers/0/env/2","value":{"name":"KUBERNETES_SERVICE_HOST","value":"h"}}]`},
+		"BH-KSH-1, KSH-1, all containers":           {"h", `{"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"}]}}`, `[` + first + `,` + initial + `]`},
+		"R15, KSH-2, already set":                   {"h", `{"spec":{"initContainers":[{"name":"i",` + set + `}],"containers":[{"name":"c",` + set + `}]}}`, ""},
+		"KSH-2, each container by itself":           {"h", `{"spec":{"containers":[{"name":"a"},{"name":"b",` + set + `}]}}`, `[` + first + `]`},
+		"KSH-1, from elsewhere":                     {"h", `{"spec":{"containers":[{"name":"a","env":[{"name":"KUBERNETES_SERVICE_HOST","valueFrom":{"configMapKeyRef":{"name":"x","key":"y"}}}]}]}}`, ""},
+		"KSH-1, at the end":                         {"h", `{"spec":{"containers":[{"name":"a","env":[{"name":"A"},{"name":"B"}]}]}}`, `[{"op":"add","path":"/spec/containers/0/env/2","value":{"name":"KUBERNETES_SERVICE_HOST","value":"h"}}]`},
 		"KSH-3/ephemeral containers, envFrom, port": {"h", `{"spec":{"ephemeralContainers":[{"name":"e"}],"containers":[{"name":"a","envFrom":[{"configMapRef":{"name":"x"}}],"env":[{"name":"KUBERNETES_SERVICE_PORT","value":"1"}]}]}}`, `[{"op":"add","path":"/spec/containers/0/env/1","value":{"name":"KUBERNETES_SERVICE_HOST","value":"h"}}]`},
 		"KSH-4/an empty host":                       {"", `{"spec":{"containers":[{"name":"a"}]}}`, `[{"op":"add","path":"/spec/containers/0/env","value":[{"name":"KUBERNETES_SERVICE_HOST"}]}]`},
 		"KSH-5/a Pod that is none":                  {"h", `{"spec":{"containers":"c"}}`, ""},

@@ -87,16 +87,16 @@ func TestBalance(t *testing.T) {
 		cluster   cluster
 		pod, want string
 	}{
-		"KLB-T1/BH-KLB-4, KLB-2, no ConfigMap":       {cluster{}, secret, ""},
-		"KLB-T2/BH-KLB-1, KLB-1, no kubeconfig":      {landscape, `{"spec":{"volumes":[{"name":"a","secret":{"secretName":"token"}},{"name":"b","emptyDir":{}},{"name":"c","projected":{"sources":[{"secret":{"name":"x"}}]}}]}}`, ""},
+		"BH-KLB-4, KLB-2, no ConfigMap":              {cluster{}, secret, ""},
+		"BH-KLB-1, KLB-1, no kubeconfig":             {landscape, `{"spec":{"volumes":[{"name":"a","secret":{"secretName":"token"}},{"name":"b","emptyDir":{}},{"name":"c","projected":{"sources":[{"secret":{"name":"x"}}]}}]}}`, ""},
 		"BH-KLB-2/BH-KLB-3, projected":               {landscape, projected, `[` + balanced + `]`},
-		"KLB-T3/the example":                         {landscape, projected, `[` + balanced + `]`},
-		"KLB-T4/KLB-1, a plain name":                 {landscape, strings.Replace(secret, "-1234", "", 1), `[` + balanced + `]`},
-		"KLB-T5/KLB-5, no Service":                   {at("elsewhere", "h"), secret, `404 services "istio-ingressgateway-internal" not found`},
-		"KLB-T6/KLB-3, no hosts":                     {at("istio-ingress", ""), secret, `403 "hosts" key in configmap "n/istio-internal-load-balancing" provides an empty value`},
+		"KLB-1/the example":                          {landscape, projected, `[` + balanced + `]`},
+		"KLB-1, a plain name":                        {landscape, strings.Replace(secret, "-1234", "", 1), `[` + balanced + `]`},
+		"KLB-5, no Service":                          {at("elsewhere", "h"), secret, `404 services "istio-ingressgateway-internal" not found`},
+		"KLB-3, no hosts":                            {at("istio-ingress", ""), secret, `403 "hosts" key in configmap "n/istio-internal-load-balancing" provides an empty value`},
 		"KLB-3/no namespace of the gateway":          {at("", "h"), secret, `403 "istio-namespace" key in configmap "n/istio-internal-load-balancing" provides an empty value`},
-		"KLB-T7/KLB-6, KLB-7, what there is stays":   {landscape, `{"metadata":{"labels":{"app":"a"}},"spec":{"hostAliases":[{"ip":"1.2.3.4","hostnames":["x"]}],` + volumes, `[{"op":"add","path":"/metadata/labels/networking.resources.gardener.cloud~1to-istio-ingress-istio-ingressgateway-internal-tcp-9443","value":"allowed"},{"op":"add","path":"/spec/hostAliases/1","value":{"hostnames":["api.a","api.b"],"ip":"10.10.10.10"}},{"op":"add","path":"/spec/hostAliases/2","value":{"hostnames":["api.a","api.b"],"ip":"3fff::2"}}]`},
-		"KLB-T9/KLB-8, WB-13, what it has already":   {landscape, `{"metadata":{"labels":` + label + `},"spec":{"hostAliases":` + aliases + `,` + volumes, ""},
+		"KLB-6, KLB-7, what there is stays":          {landscape, `{"metadata":{"labels":{"app":"a"}},"spec":{"hostAliases":[{"ip":"1.2.3.4","hostnames":["x"]}],` + volumes, `[{"op":"add","path":"/metadata/labels/networking.resources.gardener.cloud~1to-istio-ingress-istio-ingressgateway-internal-tcp-9443","value":"allowed"},{"op":"add","path":"/spec/hostAliases/1","value":{"hostnames":["api.a","api.b"],"ip":"10.10.10.10"}},{"op":"add","path":"/spec/hostAliases/2","value":{"hostnames":["api.a","api.b"],"ip":"3fff::2"}}]`},
+		"KLB-8, WB-13, what it has already":          {landscape, `{"metadata":{"labels":` + label + `},"spec":{"hostAliases":` + aliases + `,` + volumes, ""},
 		"KLB-4/items are kept as they are":           {at("partly", "a, b,"), secret, `[{"op":"add","path":"/metadata/labels","value":{"networking.resources.gardener.cloud/to-partly-istio-ingressgateway-internal-tcp-9443":"allowed"}},{"op":"add","path":"/spec/hostAliases","value":[{"hostnames":["a"," b",""],"ip":"10.0.0.1"}]}]`},
 		"WB-13/a headless Service":                   {at("headless", "h"), secret, `403 service "headless/istio-ingressgateway-internal" has no cluster IP`},
 		"WB-13/KLB-7, a Service without addresses":   {at("none", "h"), secret, `403 service "none/istio-ingressgateway-internal" has no cluster IP`},
@@ -136,14 +136,14 @@ func TestNothingIsRead(t *testing.T) {
 	expect.Equal(t, reads, 0, "reads")
 }
 
-// TestLabel: keys of labels are bounded (KLB-T8, KLB-7).
+// TestLabel: keys of labels are bounded (KLB-7).
 func TestLabel(t *testing.T) {
 	for istio, want := range map[string]string{
 		"istio-ingress":         "networking.resources.gardener.cloud/to-istio-ingress-istio-ingressgateway-internal-tcp-9443",
 		strings.Repeat("x", 21): "networking.resources.gardener.cloud/to-" + strings.Repeat("x", 21) + "-istio-ingressgateway-internal-tcp-9443",
 		strings.Repeat("x", 22): "networking.resources.gardener.cloud/to-" + strings.Repeat("x", 22) + "-istio-ingressgateway-internal-t-5db4e",
 	} {
-		expect.Equal(t, LabelTo(istio), want, "KLB-T8/KLB-7")
+		expect.Equal(t, LabelTo(istio), want, "KLB-7")
 	}
 }
 

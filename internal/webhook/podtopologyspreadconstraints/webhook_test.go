@@ -38,14 +38,14 @@ func TestConstraints(t *testing.T) {
 		return `{"metadata":{"labels":{"pod-template-hash":"h1"}},"spec":{"topologySpreadConstraints":[` + constraints + `]}}`
 	}
 	for name, c := range map[string]struct{ pod, want string }{
-		"TSC-T1/TSC-1, no hash":          {`{"metadata":{"labels":{"app":"a"}},"spec":{"topologySpreadConstraints":[{"topologyKey":"k","matchLabelKeys":["pod-template-hash"]}]}}`, ""},
+		"TSC-1, no hash":                 {`{"metadata":{"labels":{"app":"a"}},"spec":{"topologySpreadConstraints":[{"topologyKey":"k","matchLabelKeys":["pod-template-hash"]}]}}`, ""},
 		"TSC-1/an empty hash is one":     {`{"metadata":{"labels":{"pod-template-hash":""}},"spec":{"topologySpreadConstraints":[{"topologyKey":"k"}]}}`, `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":""}}}]`},
-		"TSC-T2/TSC-2, no constraints":   {pod(``), ""},
-		"TSC-T3/BH-TSC-1, TSC-3, TSC-4":  {pod(`{"topologyKey":"a"},{"topologyKey":"b","labelSelector":{"matchLabels":{"app":"test"}}},{"topologyKey":"c","labelSelector":{"matchLabels":{"pod-template-hash":"h2"}}}`), `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":"h1"}}},{"op":"add","path":"` + at + `1/labelSelector/matchLabels/pod-template-hash","value":"h1"}]`},
-		"TSC-T4/TSC-4, the only key":     {pod(`{"topologyKey":"a","matchLabelKeys":["pod-template-hash"]}`), `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":"h1"}}},{"op":"remove","path":"` + at + `0/matchLabelKeys"}]`},
+		"TSC-2, no constraints":          {pod(``), ""},
+		"BH-TSC-1, TSC-3, TSC-4":         {pod(`{"topologyKey":"a"},{"topologyKey":"b","labelSelector":{"matchLabels":{"app":"test"}}},{"topologyKey":"c","labelSelector":{"matchLabels":{"pod-template-hash":"h2"}}}`), `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":"h1"}}},{"op":"add","path":"` + at + `1/labelSelector/matchLabels/pod-template-hash","value":"h1"}]`},
+		"TSC-4, the only key":            {pod(`{"topologyKey":"a","matchLabelKeys":["pod-template-hash"]}`), `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":"h1"}}},{"op":"remove","path":"` + at + `0/matchLabelKeys"}]`},
 		"R6/HA-46, other keys":           {pod(`{"topologyKey":"z","maxSkew":1,"matchLabelKeys":["pod-template-hash","a"]}`), `[{"op":"add","path":"` + at + `0/labelSelector","value":{"matchLabels":{"pod-template-hash":"h1"}}},{"op":"remove","path":"` + at + `0/matchLabelKeys/0"}]`},
-		"TSC-T5/TSC-3, In":               {pod(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"pod-template-hash","operator":"In","values":["x"]}]}}`), ""},
-		"TSC-T5/TSC-3, Exists":           {pod(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"pod-template-hash","operator":"Exists"}]}}`), `[{"op":"add","path":"` + at + `0/labelSelector/matchLabels","value":{"pod-template-hash":"h1"}}]`},
+		"TSC-3, In":                      {pod(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"pod-template-hash","operator":"In","values":["x"]}]}}`), ""},
+		"TSC-3, Exists":                  {pod(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"pod-template-hash","operator":"Exists"}]}}`), `[{"op":"add","path":"` + at + `0/labelSelector/matchLabels","value":{"pod-template-hash":"h1"}}]`},
 		"WB-15/a selector and a key":     {pod(`{"topologyKey":"a","matchLabelKeys":["pod-template-hash","b"],"labelSelector":{"matchLabels":{"pod-template-hash":"h2"}}}`), `[{"op":"remove","path":"` + at + `0/matchLabelKeys/0"}]`},
 		"TSC-5/a selector with the hash": {pod(`{"topologyKey":"a","labelSelector":{"matchLabels":{"pod-template-hash":"h1"}}}`), ""},
 	} {

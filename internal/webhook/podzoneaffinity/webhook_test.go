@@ -69,18 +69,18 @@ func TestAffinity(t *testing.T) {
 		namespace    namespace
 		before, want string
 	}{
-		"PZA-T1/BH-PZA-1, no zone":             {labelled(""), `null`, `{` + together + `}`},
-		"PZA-T2/BH-PZA-2, a zone":              {labelled("zone-a"), `{}`, `{` + pinned + `,` + together + `}`},
+		"BH-PZA-1, no zone":                    {labelled(""), `null`, `{` + together + `}`},
+		"BH-PZA-2, a zone":                     {labelled("zone-a"), `{}`, `{` + pinned + `,` + together + `}`},
 		"PZA-7/another affinity of that key":   {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"Exists"}]}]}}}`, `{` + pinned + `,` + together + `}`},
 		"PZA-4/what keeps Pods in other zones": {labelled(""), `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `,` + host + `]}}`, `{` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`},
-		"C16/OP-3, an annotation":              {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
+		"C16, an annotation":                   {namespace{annotations: map[string]string{EnforceZone: "zone-a"}}, `{}`, `{` + pinned + `,` + together + `}`},
 		"C16/PZA-1, the label comes first":     {namespace{map[string]string{EnforceZone: ""}, map[string]string{EnforceZone: "zone-b"}}, `{}`, `{` + together + `}`},
-		"T4-6/PZA-T10, neither of both":        {namespace{labels: map[string]string{"gardener.cloud/role": "shoot"}}, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`},
+		"T4-6, neither of both":                {namespace{labels: map[string]string{"gardener.cloud/role": "shoot"}}, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`, `{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`},
 		"T4-6/PZA-1, an annotation, no zone":   {namespace{annotations: map[string]string{EnforceZone: ""}}, `{}`, `{` + together + `}`},
-		"PZA-T3/PZA-5, other terms stay":       {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
-		"PZA-T4/WB-22, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,
+		"PZA-5, other terms stay":              {labelled(""), `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `]}}`, `{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `,` + term + `]}}`},
+		"WB-22, in the zone and elsewhere": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]}]}]}}}`,
 			`{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["foo","bar"]},` + inZone + `]}]}},` + together + `}`},
-		"PZA-T6/BH-PZA-3, what contradicts goes": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["zone-b"]}]}]}},
+		"BH-PZA-3, what contradicts goes": {labelled("zone-a"), `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["zone-b"]}]}]}},
 			"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{},"namespaces":["default"],"topologyKey":"topology.kubernetes.io/zone"}]},
 			"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `,` + host + `],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":` + term + `}]}}`,
 			`{` + pinned + `,` + together + `,"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + host + `],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":` + term + `}]}}`},
@@ -94,7 +94,7 @@ func TestAffinity(t *testing.T) {
 			must.Succeed(t, errors.Join(json.Unmarshal(result, &got), json.Unmarshal([]byte(`{"spec":{"affinity":`+c.want+`}}`), &want)))
 			expect.DeepEqual(t, got, want, "-want, +got")
 			if again := admissiontest.Ask(Decide(c.namespace), admissionv1.Create, result); again.Patch != nil {
-				t.Errorf("PZA-T5/PZA-9: again %s", again.Patch)
+				t.Errorf("PZA-9: again %s", again.Patch)
 			}
 		})
 	}
@@ -113,11 +113,11 @@ func TestOthers(t *testing.T) {
 		code    int32
 		message string
 	}{
-		"PZA-T7/PZA-2, an update":       {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }), 200, "only 'create' operation is handled"},
-		"PZA-T7/PZA-2, another kind":    {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "ConfigMap" }), 200, "resource is not corev1.Pod"},
-		"PZA-T7/FM-7, a subresource":    {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.SubResource = "status" }), 200, "subresources on pods are not supported"},
-		"PZA-T8/PZA-3, no Pod":          {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{]`) }), 422, "couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"},
-		"PZA-T9/PZA-6, no namespace":    {namespace{}, request(func(*admissionv1.AdmissionRequest) {}), 500, `failed to get namespace "n": away`},
+		"PZA-2, an update":              {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }), 200, "only 'create' operation is handled"},
+		"PZA-2, another kind":           {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "ConfigMap" }), 200, "resource is not corev1.Pod"},
+		"FM-7, a subresource":           {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.SubResource = "status" }), 200, "subresources on pods are not supported"},
+		"PZA-3, no Pod":                 {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{]`) }), 422, "couldn't get version/kind; json parse error: invalid character ']' looking for beginning of object key string"},
+		"PZA-6, no namespace":           {namespace{}, request(func(*admissionv1.AdmissionRequest) {}), 500, `failed to get namespace "n": away`},
 		"PZA-6/the request's namespace": {labelled(""), request(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{"metadata":{"namespace":""}}`) }), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,27 +72,27 @@ func TestPods(t *testing.T) {
 		limits = "403 annotation projected-token-mount.resources.gardener.cloud/expiration-seconds: must be from 600 to 4294967296, got "
 	)
 	for name, c := range map[string]struct{ pod, want string }{
-		"PTM-T1/PTM-1, no ServiceAccount":               {pod(`"serviceAccountName":""`), "unchanged"},
-		"PTM-T1/BH-PTM-2, PTM-1, default":               {pod(`"serviceAccountName":"default"`), "unchanged"},
-		"PTM-T2/WB-23, no such ServiceAccount":          {pod(`"serviceAccountName":"missing"`), `404 serviceaccounts "missing" not found (ServiceAccount "n/missing")`},
-		"PTM-2/a ServiceAccount that cannot be read":    {pod(`"serviceAccountName":"broken"`), `403 failed to get ServiceAccount "n/broken": away`},
-		"PTM-T3/PTM-3, automounting":                    {pod(`"serviceAccountName":"true"`), "unchanged"},
-		"PTM-T3/PTM-3, automounting by default":         {pod(`"serviceAccountName":"unset"`), "unchanged"},
-		"PTM-T4/C23, PTM-4, the Pod declines":           {pod(sa + `,"automountServiceAccountToken":false`), "unchanged"},
-		"PTM-T4/PTM-4, the Pod asks":                    {pod(sa + `,"automountServiceAccountToken":true`), "43200"},
-		"PTM-T4/BH-PTM-3, PTM-4, the Pod says null":     {pod(sa + `,"automountServiceAccountToken":null`), "43200"},
-		"PTM-5/PTM-10, has what this webhook adds":      {pod(sa + `,"volumes":[{"name":"kube-api-access-gardener"}]`), "unchanged"},
-		"PTM-T5/BH-PTM-4, has a token":                  {pod(sa + `,"volumes":[{"name":"kube-api-access-2138h"}]`), "unchanged"},
-		"PTM-T7/BH-PTM-6, PTM-6, a lifetime of its own": {pod(sa, "8998"), "8998"},
-		"PTM-T7/PTM-6, no number":                       {pod(sa, "abc"), parse + `"abc": invalid syntax`},
-		"PTM-T7/PTM-6, nothing":                         {pod(sa, ""), parse + `"": invalid syntax`},
-		"PTM-6/a large number":                          {pod(sa, "9223372036854775808"), parse + `"9223372036854775808": value out of range`},
-		"WB-11/too short":                               {pod(sa, "599"), limits + "599"},
-		"WB-11/the shortest":                            {pod(sa, "600"), "600"},
-		"WB-11/the longest":                             {pod(sa, "4294967296"), "4294967296"},
-		"WB-11/too long":                                {pod(sa, "4294967297"), limits + "4294967297"},
-		"PTM-6/only the key counts":                     {strings.Replace(pod(sa, "8998"), Expiration, "expiration-seconds", 1), "43200"},
-		"PTM-3/before PTM-6":                            {pod(`"serviceAccountName":"true"`, "abc"), "unchanged"},
+		"PTM-1, no ServiceAccount":                   {pod(`"serviceAccountName":""`), "unchanged"},
+		"BH-PTM-2, PTM-1, default":                   {pod(`"serviceAccountName":"default"`), "unchanged"},
+		"WB-23, no such ServiceAccount":              {pod(`"serviceAccountName":"missing"`), `404 serviceaccounts "missing" not found (ServiceAccount "n/missing")`},
+		"PTM-2/a ServiceAccount that cannot be read": {pod(`"serviceAccountName":"broken"`), `403 failed to get ServiceAccount "n/broken": away`},
+		"PTM-3, automounting":                        {pod(`"serviceAccountName":"true"`), "unchanged"},
+		"PTM-3, automounting by default":             {pod(`"serviceAccountName":"unset"`), "unchanged"},
+		"C23, PTM-4, the Pod declines":               {pod(sa + `,"automountServiceAccountToken":false`), "unchanged"},
+		"PTM-4, the Pod asks":                        {pod(sa + `,"automountServiceAccountToken":true`), "43200"},
+		"BH-PTM-3, PTM-4, the Pod says null":         {pod(sa + `,"automountServiceAccountToken":null`), "43200"},
+		"PTM-5/PTM-10, has what this webhook adds":   {pod(sa + `,"volumes":[{"name":"kube-api-access-gardener"}]`), "unchanged"},
+		"BH-PTM-4, has a token":                      {pod(sa + `,"volumes":[{"name":"kube-api-access-2138h"}]`), "unchanged"},
+		"BH-PTM-6, PTM-6, a lifetime of its own":     {pod(sa, "8998"), "8998"},
+		"PTM-6, no number":                           {pod(sa, "abc"), parse + `"abc": invalid syntax`},
+		"PTM-6, nothing":                             {pod(sa, ""), parse + `"": invalid syntax`},
+		"PTM-6/a large number":                       {pod(sa, "9223372036854775808"), parse + `"9223372036854775808": value out of range`},
+		"WB-11/too short":                            {pod(sa, "599"), limits + "599"},
+		"WB-11/the shortest":                         {pod(sa, "600"), "600"},
+		"WB-11/the longest":                          {pod(sa, "4294967296"), "4294967296"},
+		"WB-11/too long":                             {pod(sa, "4294967297"), limits + "4294967297"},
+		"PTM-6/only the key counts":                  {strings.Replace(pod(sa, "8998"), Expiration, "expiration-seconds", 1), "43200"},
+		"PTM-3/before PTM-6":                         {pod(`"serviceAccountName":"true"`, "abc"), "unchanged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(c.pod))
@@ -109,7 +109,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestMount is what a Pod gets (PTM-T6, PTM-7, PTM-8, PTM-9, BH-PTM-5, BH-PTM-7).
+// TestMount is what a Pod gets (PTM-7, PTM-8, PTM-9, BH-PTM-5, BH-PTM-7).
 func TestMount(t *testing.T) {
 	const mount = `{"name":"kube-api-access-gardener","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}`
 	const before = `{"metadata":{"name":"x"},"spec":{"serviceAccountName":"sa","securityContext":{},
@@ -123,7 +123,7 @@ func TestMount(t *testing.T) {
 			{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}]}}]}}`
 	got, admitted, err := admissiontest.Apply(Decide(target, 1337), []byte(before))
 	if err != nil || !admitted || !jsonpatch.Equal(got, []byte(after)) {
-		t.Errorf("PTM-T6/WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
+		t.Errorf("WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
 	}
 	pod := corev1.Pod{}
 	must.Succeed(t, json.Unmarshal(got, &pod))
@@ -144,11 +144,11 @@ func TestMount(t *testing.T) {
 	}
 }
 
-// TestNamespace: the ServiceAccount is looked up where the request says, as the object may leave that to it (PTM-T8, CW-9).
+// TestNamespace: the ServiceAccount is looked up where the request says, as the object may leave that to it (CW-9).
 func TestNamespace(t *testing.T) {
 	for _, pod := range []string{`{"spec":{"serviceAccountName":"sa"}}`, `{"metadata":{"namespace":""},"spec":{"serviceAccountName":"sa"}}`} {
 		if response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
-			t.Errorf("PTM-T8/CW-9: %s: %+v", pod, response.Result)
+			t.Errorf("CW-9: %s: %+v", pod, response.Result)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 )
 
-// TestUndecodable: what cannot be decoded is refused with 400 (CW-T4, PSL-1).
+// TestUndecodable: what cannot be decoded is refused with 400 (PSL-1).
 func TestUndecodable(t *testing.T) {
 	decide := Decide(Options{Bindings: admissiontest.NewReader(t, bindings).Referrers()})
 	for _, resource := range []string{"secrets", "internalsecrets"} {
@@ -32,7 +32,7 @@ func TestUndecodable(t *testing.T) {
 			r := write(resource, "{}")
 			r.UID, r.Operation, r.Object = "u", admissionv1.Create, runtime.RawExtension{Raw: []byte(object)}
 			if response := admissiontest.Respond(decide, r); response.Allowed || response.Result.Code != 400 {
-				t.Errorf("CW-T4, PSL-1: %s, %s: allowed %v, %+v", resource, name, response.Allowed, response.Result)
+				t.Errorf("PSL-1: %s, %s: allowed %v, %+v", resource, name, response.Allowed, response.Result)
 			}
 		}
 	}

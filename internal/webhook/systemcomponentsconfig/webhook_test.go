@@ -96,21 +96,21 @@ func TestPlaces(t *testing.T) {
 		nodes     nodes
 		pod, want string
 	}{
-		"SEC-T1/BH-SC-1, no Node":                      {nil, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"BH-SC-1, no Node":                             {nil, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
 		"BH-SC-2/SEC-4, a toleration of the Pod":       {nil, `{"spec":{"tolerations":[{"key":"z"}]}}`, `{` + here + `,"tolerations":[{"key":"z"},` + configured + `]}`},
 		"SEC-4/SEC-6, taints without and with a value": {nodes{{taints: []corev1.Taint{k3, k1}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `,` + t1 + `,` + t3 + `]}`},
-		"SEC-T2/no taints":                             {nodes{{}, {}, {}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T3/BH-SC-3, taints of Nodes":              {nodes{{taints: []corev1.Taint{k3, k2, k1}}, {taints: []corev1.Taint{k1, k2, k3}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `,` + t1 + `,` + t2 + `,` + t3 + `]}`},
-		"SEC-T4/SEC-5, states of Nodes":                {state, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T5/SEC-7, a taint that is configured":     {nodes{{taints: []corev1.Taint{{Key: "c"}}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T6/SEC-7, the same twice":                 {nil, `{"spec":{"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},{"key":"k","effect":"NoExecute","tolerationSeconds":10}]}}`, `{` + here + `,"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},` + configured + `]}`},
+		"SEC-4/no taints":                              {nodes{{}, {}, {}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"BH-SC-3, taints of Nodes":                     {nodes{{taints: []corev1.Taint{k3, k2, k1}}, {taints: []corev1.Taint{k1, k2, k3}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `,` + t1 + `,` + t2 + `,` + t3 + `]}`},
+		"SEC-5, states of Nodes":                       {state, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-7, a taint that is configured":            {nodes{{taints: []corev1.Taint{{Key: "c"}}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-7, the same twice":                        {nil, `{"spec":{"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},{"key":"k","effect":"NoExecute","tolerationSeconds":10}]}}`, `{` + here + `,"tolerations":[{"key":"k","effect":"NoExecute","tolerationSeconds":10},` + configured + `]}`},
 		"SEC-7/other seconds, another spelling":        {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"c","operator":"Exists","tolerationSeconds":0},{"key":"k1","value":"v1","effect":"NoExecute"}]}}`, `{` + here + `,"tolerations":[{"key":"c","operator":"Exists","tolerationSeconds":0},{"key":"k1","value":"v1","effect":"NoExecute"},` + configured + `,` + t1 + `]}`},
-		"SEC-T7/SEC-3, Nodes of others":                {nodes{{stranger: true, taints: []corev1.Taint{k1}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T8/SEC-2, what is configured wins":        {nil, `{"spec":{"nodeSelector":{"place":"there","a":"b"},"tolerations":[` + configured + `]}}`, `{"nodeSelector":{"place":"here","a":"b"},"tolerations":[` + configured + `]}`},
-		"SEC-T9/SEC-1, Pods of DaemonSets":             {nil, owned("apps/v1", "true"), `{}`},
-		"SEC-T9/SEC-1, another version":                {nil, owned("apps/v1beta2", "true"), `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T9/SEC-1, another owner":                  {nil, owned("apps/v1", "false"), `{` + here + `,"tolerations":[` + configured + `]}`},
-		"SEC-T9/SEC-1, an owner that is no controller": {nil, owned("apps/v1", "null"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-3, Nodes of others":                       {nodes{{stranger: true, taints: []corev1.Taint{k1}}}, `{"spec":{}}`, `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-2, what is configured wins":               {nil, `{"spec":{"nodeSelector":{"place":"there","a":"b"},"tolerations":[` + configured + `]}}`, `{"nodeSelector":{"place":"here","a":"b"},"tolerations":[` + configured + `]}`},
+		"SEC-1, Pods of DaemonSets":                    {nil, owned("apps/v1", "true"), `{}`},
+		"SEC-1, another version":                       {nil, owned("apps/v1beta2", "true"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-1, another owner":                         {nil, owned("apps/v1", "false"), `{` + here + `,"tolerations":[` + configured + `]}`},
+		"SEC-1, an owner that is no controller":        {nil, owned("apps/v1", "null"), `{` + here + `,"tolerations":[` + configured + `]}`},
 		"SEC-7/no seconds and none":                    {nil, `{"spec":{"tolerations":[{"key":"z"},{"key":"z","tolerationSeconds":0}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"z","tolerationSeconds":0},` + configured + `]}`},
 		"SEC-8/the Pod's own come first":               {nodes{{taints: []corev1.Taint{k1}}}, `{"spec":{"tolerations":[{"key":"z"},{"key":"a"}]}}`, `{` + here + `,"tolerations":[{"key":"z"},{"key":"a"},` + configured + `,` + t1 + `]}`},
 	} {
@@ -132,7 +132,7 @@ func TestNothingConfigured(t *testing.T) {
 	expect.Equal(t, string(response.Patch), `[{"op":"add","path":"/spec/tolerations","value":[{"effect":"NoSchedule","key":"k3","operator":"Exists"}]}]`)
 }
 
-// TestSame: equal requests get the same bytes (SEC-T12, WB-12), and a Pod that has all of it already gets none (SEC-9).
+// TestSame: equal requests get the same bytes (WB-12), and a Pod that has all of it already gets none (SEC-9).
 func TestSame(t *testing.T) {
 	first := ""
 	for _, n := range []nodes{{{taints: []corev1.Taint{k3, k2}}, {taints: []corev1.Taint{k1}}}, {{taints: []corev1.Taint{k1}}, {taints: []corev1.Taint{k2, k3}}}} {
@@ -141,7 +141,7 @@ func TestSame(t *testing.T) {
 			first = got
 		}
 		if got != first {
-			t.Errorf("SEC-T12/WB-12: got %s and %s", first, got)
+			t.Errorf("WB-12: got %s and %s", first, got)
 		}
 		once, admitted, err := admissiontest.Apply(Decide(settings, n), []byte(`{"spec":{}}`))
 		if err != nil || !admitted {
@@ -153,10 +153,10 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestAway: without the Nodes a Pod is refused (SEC-T11, SEC-3), but for one that does not need them.
+// TestAway: without the Nodes a Pod is refused (SEC-3), but for one that does not need them.
 func TestAway(t *testing.T) {
 	if got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(`{"spec":{}}`)); got.Allowed || got.Result.Code != 403 || got.Result.Message != "failed to list nodes: away" {
-		t.Errorf("SEC-T11: got %+v", got.Result)
+		t.Errorf("SEC-3: got %+v", got.Result)
 	}
 	daemon := `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"x","uid":"u","controller":true}]}}`
 	if got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon)); !got.Allowed {

@@ -88,13 +88,13 @@ func TestAnswers(t *testing.T) {
 			code           int
 			stdout, stderr string // how they begin; nothing means that they are empty
 		}{
-			"CT-23/CLI-2 version":             {[]string{"--version", "--config=/none"}, 0, name + " v", ""},
+			"CLI-2 version":                   {[]string{"--version", "--config=/none"}, 0, name + " v", ""},
 			"CLI-2 raw version":               {[]string{"--version=raw"}, 0, "version.Info{", ""},
 			"CLI-5/CLI-6 no file":             {nil, 1, "", "Error: missing config file\n"},
-			"CT-23/CLI-5 unreadable":          {[]string{"--config=/none"}, 1, "", "Error: error reading config file: open /none: no such file or directory\n"},
-			"CT-16/CFG-2 another kind":        {[]string{"--config=" + write(t, "kind: Foo")}, 1, "", `Error: error decoding config: no kind "Foo" is registered for version "` + strings.Fields(kind)[1] + `" in scheme`},
+			"CLI-5 unreadable":                {[]string{"--config=/none"}, 1, "", "Error: error reading config file: open /none: no such file or directory\n"},
+			"CFG-2 another kind":              {[]string{"--config=" + write(t, "kind: Foo")}, 1, "", `Error: error decoding config: no kind "Foo" is registered for version "` + strings.Fields(kind)[1] + `" in scheme`},
 			"CFG-4/CFG-6 two faults":          {[]string{"--config=" + write(t, "logLevel: 5\nlogFormat: y\n")}, 1, "", "Error: error decoding config: logFormat: Invalid value: true: must be a string\nError: error decoding config: logLevel: Invalid value: 5: must be a string\n"},
-			"CT-23/CLI-4 unknown flag":        {[]string{"--foo"}, 1, "", "Error: unknown flag: --foo" + usage},
+			"CLI-4 unknown flag":              {[]string{"--foo"}, 1, "", "Error: unknown flag: --foo" + usage},
 			"CLI-4 argument":                  {[]string{"x"}, 1, "", `Error: unknown command "x" for "` + name + `"` + usage},
 			"CLI-1 help":                      {[]string{"--help"}, 0, "", ""},
 			"verbs need their operand":        {[]string{"validate-config"}, 2, "", "Error: want at least one FILE\nSee '" + name + " validate-config --help'\n"},
@@ -153,10 +153,10 @@ func TestResourceManager(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"CT-1":                      {[]string{"--config=" + write(t, "{}")}, "Error: leaderElection.resourceNamespace: Required value\n"},
+		"OPB-2":                     {[]string{"--config=" + write(t, "{}")}, "Error: leaderElection.resourceNamespace: Required value\n"},
 		"OLD-20 old flags are read": {[]string{"--sync-period=1s", "--leader-election=false"}, "Error: controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
 		"CLI-4 in a verb":           {[]string{"rights", "--foo"}, "Error: unknown flag: --foo\nSee 'resource-manager rights --help'\n"},
-		"CT-5 with its key":         {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  managedResource:\n    syncPeriod: 1s\n")}, ": controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
+		"MRC-3b with its key":       {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  managedResource:\n    syncPeriod: 1s\n")}, ": controllers.managedResources.syncPeriod: Invalid value: \"1s\": must be at least 15s\n"},
 		"OPB-2 with another fault":  {[]string{"validate-config", write(t, "logLevel: x\n")}, ": logLevel: Unsupported value: \"x\": "},
 		"OLD-32 with its new key":   {[]string{"validate-config", write(t, "leaderElection: {leaderElect: false}\ncontrollers:\n  kubeletCSRApprover:\n    enabled: true\n    concurrentSyncs: 0\n")}, ": controllers.csrApprover.concurrentSyncs: Invalid value: 0: must be at least 1\n"},
 	} {
@@ -178,7 +178,7 @@ func TestNamespaceOfThePod(t *testing.T) {
 	want := result{stdout: file + ": warning: leaderElection.resourceNamespace is not set: a Pod takes its own namespace, elsewhere nothing starts\n"}
 	expect.Equal(t, run(t, "resource-manager", nil, "validate-config", file), want)
 	if got := run(t, "resource-manager", nil, "--config="+file); got.code != 1 || !strings.Contains(got.stderr, "leaderElection.resourceNamespace: Required value") {
-		t.Errorf("CT-1: got %+v", got)
+		t.Errorf("OPB-2: got %+v", got)
 	}
 }
 

@@ -43,21 +43,21 @@ func post(t *testing.T, p *harness.Process, path, contentType string, body []byt
 func TestEndpoint(t *testing.T) {
 	response, answer := post(t, suite.Process, authPath, "application/json", review("foo", "bar", `{"verb":"get","resource":"secrets"}`))
 	if response.StatusCode != http.StatusOK || response.ProtoMajor != 2 || answer != `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":false}}`+"\n" {
-		t.Errorf("PRC-40, PRC-43, PRC-44, CT-SA-1: status %d over %s: %s", response.StatusCode, response.Proto, answer)
+		t.Errorf("PRC-40, PRC-43, PRC-44: status %d over %s: %s", response.StatusCode, response.Proto, answer)
 	}
 	if response, answer = post(t, suite.Process, authPath, "text/plain", []byte("{}")); response.StatusCode != http.StatusOK || !strings.Contains(answer, `"evaluationError":"400 contentType=text/plain, expected application/json"`) {
-		t.Errorf("CT-35: status %d: %s", response.StatusCode, answer)
+		t.Errorf("AE-4: status %d: %s", response.StatusCode, answer)
 	}
 	if response, answer = post(t, suite.Process, authPath, "application/json", []byte("{")); response.StatusCode != http.StatusOK || !strings.Contains(answer, `"evaluationError":"400 couldn't get version/kind`) {
-		t.Errorf("CT-36: status %d: %s", response.StatusCode, answer)
+		t.Errorf("AE-5: status %d: %s", response.StatusCode, answer)
 	}
 	large := fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":{"x":"%s"}}}`, bytes.Repeat([]byte("x"), 8<<20))
 	if _, answer = post(t, suite.Process, "/webhooks/admission/seedrestriction", "application/json", large); !strings.Contains(answer, "limit is 7340032 bytes") {
-		t.Errorf("CT-37, PRC-41: %.300s", answer)
+		t.Errorf("PRC-41: %.300s", answer)
 	}
 }
 
-// TestMetrics is CT-48 and CT-49, OBS-21 and OBS-22, BH-GR-6 and CT-G-22.
+// TestMetrics is OBS-21 and OBS-22, BH-GR-6.
 func TestMetrics(t *testing.T) {
 	count := func() string {
 		_, metrics := suite.Process.Get(suite.Process.Metrics, "/metrics")
@@ -71,7 +71,7 @@ func TestMetrics(t *testing.T) {
 		metrics := count()
 		after := requests.FindStringSubmatch(metrics)
 		if len(before) != 2 || len(after) != 2 || before[1] == after[1] {
-			return fmt.Errorf("CT-49: requests went from %v to %v", before, after)
+			return fmt.Errorf("operations 7.1: requests went from %v to %v", before, after)
 		}
 		for _, line := range []string{
 			`gardener_admission_controller_seed_authorizer_graph_update_duration_seconds_bucket{kind="Project",operation="CreateOrUpdate",le="0.0001"}`,
@@ -86,12 +86,12 @@ func TestMetrics(t *testing.T) {
 			`gardener_admission_controller_seed_authorizer_graph_undecodable_total{kind="Project"} 0`,
 		} {
 			if !strings.Contains(metrics, line) {
-				rule := "CT-49"
+				rule := "operations 7.1"
 				switch {
 				case strings.Contains(line, "graph_update_duration"):
 					rule = "OBS-21/BH-GR-6"
 				case strings.Contains(line, "graph_path_check_duration"):
-					rule = "OBS-22/CT-48"
+					rule = "OBS-22"
 				}
 				return fmt.Errorf("%s: there is no %s", rule, line)
 			}
@@ -114,7 +114,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// TestDebugPage is BH-GR-7 to BH-GR-9, PRC-45 and CT-G-23 for what only a process shows.
+// TestDebugPage is BH-GR-7 to BH-GR-9, PRC-45 for what only a process shows.
 func TestDebugPage(t *testing.T) {
 	create(t, "Project pages", "spec: {namespace: garden-pages}")
 	eventually(t, "BH-GR-8", func() error {
@@ -147,7 +147,7 @@ func TestDebugPage(t *testing.T) {
 	}
 }
 
-// TestNotSynced is CT-30, CT-AE-17, AE-22 and B-3: without rights to watch nothing is known, and nothing is allowed.
+// TestNotSynced is AE-22 and B-3: without rights to watch nothing is known, and nothing is allowed.
 func TestNotSynced(t *testing.T) {
 	p, err := suite.Run(harness.GardenProcessOptions{
 		Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "blind"), AnyPort: true,
@@ -155,13 +155,13 @@ func TestNotSynced(t *testing.T) {
 	})
 	must.Succeed(t, err)
 	defer p.Stop()
-	eventually(t, "CT-AE-17", func() error {
+	eventually(t, "B-3", func() error {
 		_, answer, err := p.Ask(https(t), http.MethodPost, authPath, "application/json", review("gardener.cloud:system:seed:x", "gardener.cloud:system:seeds", `{"verb":"create","resource":"secrets"}`))
 		if err != nil {
 			return err
 		}
 		if !strings.Contains(answer, `"allowed":false,"evaluationError":"503 not synced yet"`) {
-			t.Errorf("CT-AE-17: got %s", answer)
+			t.Errorf("B-3: got %s", answer)
 		}
 		return nil
 	})
@@ -173,7 +173,7 @@ func TestNotSynced(t *testing.T) {
 		}
 	}
 	if status, body := p.Get(p.Health, "/readyz/informer-sync"); status != http.StatusInternalServerError || !strings.Contains(body, "informers not synced yet") {
-		t.Errorf("CT-30, PRC-58: %d %s", status, body)
+		t.Errorf("PRC-58: %d %s", status, body)
 	}
 	if status, body := p.Get(p.Health, "/healthz"); status != http.StatusOK {
 		t.Errorf("AE-22/PRC-57: %d %s", status, body)
@@ -228,7 +228,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAPIServerRestarts: what changed while the watches were gone arrives, deletions included (CT-G-15).
+// TestAPIServerRestarts: what changed while the watches were gone arrives, deletions included (GR-5).
 func TestAPIServerRestarts(t *testing.T) {
 	a, _, ns := landscape(t, "restart")
 	cl := gardenlet(t, a)
@@ -241,7 +241,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	eventually(t, "the binding is gone", func() error { return forbidden(read(), "no relationship found") })
 }
 
-// TestScopes is D-1, D-3, D-4, BH-SA-27, SEL and CT-SA-12 through the API, with an instance of its own behind the same kube-apiserver.
+// TestScopes is D-1, D-3, D-4, BH-SA-27, SEL through the API, with an instance of its own behind the same kube-apiserver.
 func TestScopes(t *testing.T) {
 	a, b, ns := landscape(t, "scope")
 	p, err := suite.Run(harness.GardenProcessOptions{Binary: suite.Binary, Dir: filepath.Join(suite.Dir, "related"), AnyPort: true,

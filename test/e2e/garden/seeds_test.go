@@ -84,7 +84,7 @@ func TestGardenlet(t *testing.T) {
 		{"BH-SA-27", "patch", "Seed " + b, "", "no relationship found: Seed:" + b + " does not lead to Seed:" + a},
 		{"BH-SA-21", "create", "Lease gardener-system-seed-lease/" + a, "", ""},
 		{"BH-SA-21", "patch", "Lease gardener-system-seed-lease/" + a, "", ""},
-		{"BH-SA-21, CT-RES-20", "create", "Lease gardener-system-seed-lease/" + b, "", "object does not belong to seed"},
+		{"BH-SA-21", "create", "Lease gardener-system-seed-lease/" + b, "", "object does not belong to seed"},
 		{"BH-SA-21, C1", "delete", "Lease gardener-system-seed-lease/" + a, "", ""},
 		{"BH-SA-30, R2", "get", "Shoot " + foreign, "", ""},
 		{"BH-SA-30", "patch", "Shoot " + own, "", ""},
@@ -110,36 +110,36 @@ func TestGardenlet(t *testing.T) {
 		{"BH-SA-24", "get", "Project walk", "", ""},
 		{"BH-SA-24", "get", "Project other", "", "no relationship found"},
 		{"BH-SA-14", "list", "ControllerRegistration ", "", ""},
-		{"BH-SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
-		{"BH-SR-4, CT-RES-11", "create", "Secret " + ns + "/on-" + b + ".ca-cluster", "", `object does not belong to seed "` + a + `"`},
+		{"BH-SR-4", "create", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
+		{"BH-SR-4", "create", "Secret " + ns + "/on-" + b + ".ca-cluster", "", `object does not belong to seed "` + a + `"`},
 		{"BH-SA-26", "patch", "Secret " + ns + "/on-" + a + ".ca-cluster", "", ""},
-		{"RES-2, CT-RES-2", "create", "Secret garden/backup-" + b, "", "409"},
-		{"BH-SR-4, CT-RES-10", "create", "Secret default/anything", "", `object does not belong to seed "` + a + `"`},
-		{"BH-SA-31, CT-RES-5", "create", "ShootState " + own, "", ""},
-		{"BH-SA-31, CT-RES-5", "create", "ShootState " + foreign, "", "object does not belong to seed"},
+		{"RES-2", "create", "Secret garden/backup-" + b, "", "409"},
+		{"BH-SR-4", "create", "Secret default/anything", "", `object does not belong to seed "` + a + `"`},
+		{"BH-SA-31", "create", "ShootState " + own, "", ""},
+		{"BH-SA-31", "create", "ShootState " + foreign, "", "object does not belong to seed"},
 		{"BH-SA-31", "get", "ShootState " + own, "", ""},
-		{"BH-SR-3, CT-RES-16", "create", "InternalSecret " + own + ".ca-client", "", ""},
-		{"BH-SR-3, CT-RES-16", "create", "ConfigMap " + own + ".ca-cluster", "", ""},
-		{"BH-SR-3, CT-RES-16", "create", "ConfigMap " + ns + "/other", "", "object does not belong to seed"},
-		{"BH-SA-7, CT-RES-6", "create", "BackupBucket bucket-" + a, "spec: {seedName: " + a + "}", ""},
-		{"BH-SA-7, CT-RES-6", "create", "BackupBucket bucket-" + b, "spec: {seedName: " + b + "}", "object does not belong to seed"},
+		{"BH-SR-3", "create", "InternalSecret " + own + ".ca-client", "", ""},
+		{"BH-SR-3", "create", "ConfigMap " + own + ".ca-cluster", "", ""},
+		{"BH-SR-3", "create", "ConfigMap " + ns + "/other", "", "object does not belong to seed"},
+		{"BH-SA-7", "create", "BackupBucket bucket-" + a, "spec: {seedName: " + a + "}", ""},
+		{"BH-SA-7", "create", "BackupBucket bucket-" + b, "spec: {seedName: " + b + "}", "object does not belong to seed"},
 		{"BH-SA-7", "patch/status", "BackupBucket bucket-" + a, "", ""},
-		{"BH-SA-8, CT-RES-7", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
+		{"BH-SA-8", "create", "BackupEntry " + ns + "/entry", "spec: {seedName: " + a + ", bucketName: bucket-" + a + "}", ""},
 		{"BH-SA-8", "patch", "BackupEntry " + ns + "/entry", "", ""},
 		{"BH-SA-8", "delete", "BackupEntry " + ns + "/entry", "", ""},
-		{"CT-RES-7, RES-14", "create", "BackupEntry " + ns + "/source-missing", "metadata: {ownerReferences: [{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: restoring-" + a + ", uid: u}]}\nspec: {seedName: " + a + ", bucketName: bucket-" + a + "}",
+		{"RES-14", "create", "BackupEntry " + ns + "/source-missing", "metadata: {ownerReferences: [{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, name: restoring-" + a + ", uid: u}]}\nspec: {seedName: " + a + ", bucketName: bucket-" + a + "}",
 			`could not find original BackupEntry missing: backupentries.core.gardener.cloud "missing" not found`},
-		{"CT-RES-6, RES-12", "delete", "BackupBucket bucket-" + a, "", "cannot delete unrelated BackupBucket"},
-		{"BH-SR-3, CT-RES-10", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
-		{"BH-SA-9, CT-RES-8", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},
+		{"RES-12", "delete", "BackupBucket bucket-" + a, "", "cannot delete unrelated BackupBucket"},
+		{"BH-SR-3", "create", "Secret garden/generated-bucket-bucket-" + a, "", ""},
+		{"BH-SA-9", "create", "Bastion " + ns + "/bastion", "spec: {seedName: " + a + "}", ""},
 		{"BH-SA-9", "patch", "Bastion " + ns + "/bastion", "", ""},
-		{"BH-SA-20, CT-RES-19", "create", "Gardenlet garden/" + a, "", ""},
-		{"BH-SA-20, CT-RES-19", "create", "Gardenlet garden/" + b, "", "object does not belong to seed"},
+		{"BH-SA-20", "create", "Gardenlet garden/" + a, "", ""},
+		{"BH-SA-20", "create", "Gardenlet garden/" + b, "", "object does not belong to seed"},
 		{"BH-SA-18", "create", "Event default/event-" + a, "{involvedObject: {namespace: default, kind: Pod, name: x}, reason: Test}", ""},
-		{"BH-SA-29, CT-RES-21", "create", "ServiceAccount seed-" + a + "/account", "", ""},
+		{"BH-SA-29", "create", "ServiceAccount seed-" + a + "/account", "", ""},
 		{"BH-SA-29", "delete", "ServiceAccount seed-" + a + "/account", "", ""},
-		{"BH-SA-29, CT-RES-21", "create", "ServiceAccount seed-" + b + "/account", "", "object does not belong to seed"},
-		{"BH-SA-12, CT-RES-18", "create", "ClusterRoleBinding some", "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: powerless}}", "object does not belong to seed"},
+		{"BH-SA-29", "create", "ServiceAccount seed-" + b + "/account", "", "object does not belong to seed"},
+		{"BH-SA-12", "create", "ClusterRoleBinding some", "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: powerless}}", "object does not belong to seed"},
 		{"R17, B-5", "delete", "Secret default/nothing", "", "404"},
 		{"R17, B-5", "delete", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
 		{"BH-SA-33", "list", "ClusterRoleBinding ", "", "only the following verbs"},
@@ -155,11 +155,11 @@ func TestExtension(t *testing.T) {
 		{"BH-SA-5", "get", "Secret " + ns + "/creds-" + a, "", ""},
 		{"BH-SA-5", "get", "Secret " + ns + "/creds-" + b, "", "no relationship found"},
 		{"BH-SA-26", "list", "Secret seed-" + a + "/", "", ""},
-		{"BH-SA-6, CT-SA-22", "create", "Lease seed-" + a + "/mine", "", ""},
-		{"BH-SA-6, CT-SA-22", "patch", "Lease seed-" + a + "/mine", "", ""},
-		{"BH-SA-6, CT-SA-22", "delete", "Lease seed-" + a + "/mine", "", ""},
-		{"BH-SA-6, CT-SA-22", "create", "Lease seed-" + b + "/mine", "", "lease object is not in seed namespace"},
-		{"BH-SA-5, CT-SA-24", "create", "ServiceAccount seed-" + a + "/more", "", "only the following verbs are allowed for this resource type: [get]"},
+		{"BH-SA-6", "create", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6", "patch", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6", "delete", "Lease seed-" + a + "/mine", "", ""},
+		{"BH-SA-6", "create", "Lease seed-" + b + "/mine", "", "lease object is not in seed namespace"},
+		{"BH-SA-5", "create", "ServiceAccount seed-" + a + "/more", "", "only the following verbs are allowed for this resource type: [get]"},
 	})
 	other := extension(t, a, "something-else")
 	walk(t, other, []step{{"BH-SA-4", "get", "Shoot " + ns + "/on-" + a, "", "is forbidden"}})
@@ -209,22 +209,22 @@ func TestManagedSeed(t *testing.T) {
 	description := "QSBib290c3RyYXAgdG9rZW4gZm9yIHRoZSBHYXJkZW5sZXQgZm9yIHNlZWRtYW5hZ2VtZW50LmdhcmRlbmVyLmNsb3VkL3YxYWxwaGExLk1hbmFnZWRTZWVkIHJlc291cmNlIGdhcmRlbi9jaGlsZC4="
 	token := "{type: bootstrap.kubernetes.io/token, data: {token-id: YWJjZGVm, token-secret: MDEyMzQ1Njc4OWFiY2RlZg==, usage-bootstrap-authentication: dHJ1ZQ==, usage-bootstrap-signing: dHJ1ZQ==, description: " + description + "}}"
 	walk(t, cl, []step{
-		{"CT-RES-13", "create", "Secret kube-system/bootstrap-token-abcdef", token, ""},
-		{"CT-RES-15", "create", "Secret garden/backup-child", "", ""},
+		{"RES-32", "create", "Secret kube-system/bootstrap-token-abcdef", token, ""},
+		{"RES-33", "create", "Secret garden/backup-child", "", ""},
 		{"GE-26", "patch", "Secret garden/backup-child", "", ""},
 		{"GE-24", "patch/status", "ManagedSeed garden/child", "", ""},
 	})
 	create(t, "Seed child", "")
 	create(t, "Shoot garden-parent/on-child", "spec: {seedName: child}")
 	walk(t, cl, []step{
-		{"BH-SA-28, CT-G-19", "patch", "Seed child", "", `object does not belong to seed "` + parent + `"`}, // The restriction's word: no update of foreign Seeds.
-		{"CT-RES-9", "delete", "Seed child", "", "object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
+		{"BH-SA-28", "patch", "Seed child", "", `object does not belong to seed "` + parent + `"`}, // The restriction's word: no update of foreign Seeds.
+		{"RES-24", "delete", "Seed child", "", "object can only be deleted if corresponding ManagedSeed has a deletion timestamp"},
 		{"B-15", "patch", "Shoot garden-parent/on-child", "", "no relationship found"},
 		{"B-15", "get", "Namespace seed-child", "", "no relationship found"},
 	})
 	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":["example.com/wait"]}}`)))
 	must.Succeed(t, suite.Client.Delete(t.Context(), object(t, "ManagedSeed garden/child", "")))
-	walk(t, cl, []step{{"BH-SA-28, CT-RES-9", "delete", "Seed child", "", ""}})
+	walk(t, cl, []step{{"BH-SA-28", "delete", "Seed child", "", ""}})
 	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "ManagedSeed garden/child", ""), mergePatch(`{"metadata":{"finalizers":null}}`)))
 }
 
@@ -267,24 +267,24 @@ func TestSelfHostedShoot(t *testing.T) {
 		{"8.2", "patch", "Shoot garden-self/other", "", "no relationship found"},
 		{"8.2", "get", "Secret garden-self/referenced", "", ""},
 		{"8.2", "get", "Secret garden-self/foreign", "", "no relationship found: Secret:garden-self/foreign is not known to lead to Shoot:garden-self/mine"},
-		{"CT-SH-8", "create", "Secret garden-self/mine.ssh-keypair", "", ""},
-		{"CT-SH-8", "create", "Secret garden-self/other.ssh-keypair", "", "object does not belong to shoot garden-self/mine"},
+		{"8.3", "create", "Secret garden-self/mine.ssh-keypair", "", ""},
+		{"8.3", "create", "Secret garden-self/other.ssh-keypair", "", "object does not belong to shoot garden-self/mine"},
 		{"8.2", "get", "Secret garden-self/mine.ssh-keypair", "", ""},
-		{"CT-SH-8", "create", "BackupBucket of-mine", "spec: {shootRef: {apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, namespace: garden-self, name: mine}}", ""},
+		{"8.3", "create", "BackupBucket of-mine", "spec: {shootRef: {apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, namespace: garden-self, name: mine}}", ""},
 		{"8.2", "patch", "BackupBucket of-mine", "", ""},
-		{"CT-SH-8", "create", "Gardenlet garden-self/self-hosted-shoot-mine", "", ""},
-		{"CT-SH-8", "create", "Gardenlet garden-self/self-hosted-shoot-other", "", "object does not belong to shoot garden-self/mine"},
+		{"8.3", "create", "Gardenlet garden-self/self-hosted-shoot-mine", "", ""},
+		{"8.3", "create", "Gardenlet garden-self/self-hosted-shoot-other", "", "object does not belong to shoot garden-self/mine"},
 		{"8.2", "patch/status", "Gardenlet garden-self/self-hosted-shoot-mine", "", ""},
-		{"CT-SH-8", "create", "Lease garden-self/self-hosted-shoot-mine", "", ""},
-		{"CT-SH-8", "create", "ServiceAccount garden-self/extension-shoot--mine--local", "", ""},
+		{"8.3", "create", "Lease garden-self/self-hosted-shoot-mine", "", ""},
+		{"8.3", "create", "ServiceAccount garden-self/extension-shoot--mine--local", "", ""},
 	})
 	gardenadm, err := suite.As("gardener.cloud:gardenadm:shoot:garden-self:new", "gardener.cloud:system:shoots")
 	must.Succeed(t, err)
 	walk(t, gardenadm, []step{
-		{"CT-SH-7", "create", "Shoot garden-self/new", selfHosted, ""},
-		{"CT-SH-7", "create", "Shoot garden-self/newer", "", "object does not belong to shoot garden-self/new"},
-		{"CT-SH-7", "get", "Shoot garden-self/new", "", "is forbidden"},
-		{"CT-SH-7", "get", "Secret garden-self/referenced", "", "is forbidden"},
+		{"SH-22", "create", "Shoot garden-self/new", selfHosted, ""},
+		{"SH-22", "create", "Shoot garden-self/newer", "", "object does not belong to shoot garden-self/new"},
+		{"SH-22", "get", "Shoot garden-self/new", "", "is forbidden"},
+		{"SH-22", "get", "Secret garden-self/referenced", "", "is forbidden"},
 	})
 }
 

@@ -189,14 +189,14 @@ func try(t *testing.T, cl client.Client, attempts []attempt) {
 	}
 }
 
-// TestMatrix is CT-NA-14, NAA-1, NAA-6 and NAA-8: a real kube-apiserver enforces every row of the table, with the rights that
+// TestMatrix is NAA-1, NAA-6 and NAA-8: a real kube-apiserver enforces every row of the table, with the rights that
 // the executable prints.
 func TestMatrix(t *testing.T) {
 	node(t, shoot, "a")
 	node(t, shoot, "b")
 	cl, err := shoot.Agent("a-machine")
 	must.Succeed(t, err)
-	t.Run("CT-NA-14/NAA-1 through kube-apiserver", func(t *testing.T) { try(t, cl, matrix("")) })
+	t.Run("NAA-1 through kube-apiserver", func(t *testing.T) { try(t, cl, matrix("")) })
 }
 
 // TestReasonOfADenial: a SubjectAccessReview returns the authorizer's reason, unless another authorizer allows the request or matchConditions skip

@@ -17,7 +17,7 @@ import (
 )
 
 // TestFreshMachine: an agent finds its Node when the kubelet registers it, by an informer of the label of its host, and none of its requests
-// is refused on the way (C9). Its rights end with its Machine (CT-NA-11).
+// is refused on the way (C9). Its rights end with its Machine (NA-11).
 func TestFreshMachine(t *testing.T) {
 	ctx := t.Context()
 	machine := harness.Object("machine.sapcloud.io/v1alpha1", "Machine", harness.MachineNamespace, "fresh-machine")
@@ -56,7 +56,7 @@ func TestFreshMachine(t *testing.T) {
 			"Secret":     cl.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "gardener-valitail"}, &corev1.Secret{}),
 		} {
 			if !apierrors.IsForbidden(err) {
-				return fmt.Errorf("CT-NA-11: %s without a Machine: %v", what, err)
+				return fmt.Errorf("NA-11: %s without a Machine: %v", what, err)
 			}
 		}
 		return nil

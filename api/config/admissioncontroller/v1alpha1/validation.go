@@ -10,7 +10,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// Validate returns every fault of a defaulted configuration, in the order client, log, server (CT-19 … CT-21).
+// Validate returns every fault of a defaulted configuration, in the order client, log, server (operations 1.10 … operations 1.10).
 func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 	var all field.ErrorList
 	if c.GardenClientConnection.Burst < 0 {

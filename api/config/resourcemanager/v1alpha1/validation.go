@@ -17,7 +17,7 @@ import (
 const minSyncPeriod = 15 * time.Second
 
 // Validate returns every fault of a defaulted configuration, in the order clients, leader election, server, log,
-// controllers, webhooks (CT-7).
+// controllers, webhooks (CFG-7).
 func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	var all field.ErrorList
 	all = append(all, shared.ValidateClientConnection(&c.SourceClientConnection, field.NewPath("sourceClientConnection"))...)
