@@ -173,7 +173,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// run handles one form of a ManagedResource. It ends with steps.ErrSuperseded as soon as there is another form.
+// run handles one version of a ManagedResource. It ends with steps.ErrSuperseded as soon as the ManagedResource has
+// another task.
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	deletes := mr.DeletionTimestamp != nil || r.Class.MovedAway(mr)
 	switch {

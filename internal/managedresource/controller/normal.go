@@ -38,17 +38,17 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	run := &normalRun{reconciler: r, mr: mr, taken: taken, reading: r.Secrets.Reading()}
 	defer run.close()
 	for _, step := range []func(context.Context) error{
-		run.readSecrets,  // The manifests, in one form for all steps.
+		run.readSecrets,  // The manifests, read once for all steps.
 		run.makePlan,     // The objects to apply, to delete and to release.
 		run.holdDeletion, // A deletion that may be an accident waits, and with it the run.
-		run.confirmLost,  // Nothing is taken out of the plan by Secrets that were not there together.
-		// From now on drift is reported, and other ManagedResources see which objects this one keeps and leaves.
+		run.confirmLost,  // No object is left out by outdated Secrets. From now on drift is reported.
+		// From now on other ManagedResources see which objects this one applies and releases.
 		run.claimObjects,
 		run.announce,       // The inventory has every object before the first write (MR-9).
 		run.deleteOld,      // Nothing new before the old is gone (MR-10), unless the configuration says so.
 		run.releaseIgnored, // Objects that are ignored from now on lose their origin.
 		run.applyObjects,   // Writes, kind after kind.
-		run.reportApplied,  // The status shows the result, bound to the form that the run is about.
+		run.reportApplied,  // The status shows the result, unless the run is superseded.
 	} {
 		switch err := step(ctx); {
 		case errors.Is(err, errDone):
@@ -67,7 +67,7 @@ var errDone = errors.New("the run has nothing more to do")
 // order.
 type normalRun struct {
 	reconciler *Reconciler
-	// mr is the form that the run is about, with the inventory that it announced.
+	// mr is the version that the run is about, with the inventory that it announced.
 	mr *resourcesv1alpha1.ManagedResource
 	// taken is the input that the run took over from the Inbox.
 	taken   *lifecycle.Run
@@ -143,8 +143,8 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 	return nil
 }
 
-// confirmLost makes sure, if the plan leaves objects out, that the manifests had the planned objects at one moment:
-// other ManagedResources rely on the objects that this one keeps.
+// confirmLost checks, if the plan leaves objects out, that the Secrets are still as they were read: other
+// ManagedResources rely on the objects that this one keeps. Then the watches follow the planned objects.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	if len(r.lost) > 0 {
 		if err := r.lease.Check(ctx, steps.Live); err != nil {

@@ -9,7 +9,7 @@ const (
 	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
 	slowest = 30 * time.Second
 	// quiet is the period without changes after which an object is repaired at once again. It is longer than any
-	// pause, so that waiting does not look like peace.
+	// pause, so that a delayed repair does not end the fight.
 	quiet = 10 * time.Minute
 	// burst limits the immediate checks of an object that find nothing to repair, as when another writer keeps
 	// renewing an annotation; further checks are lookPause apart. Each lookPause without a check makes up for one of
@@ -21,8 +21,8 @@ const (
 // and later each time if the object is changed again after each repair. An object that keeps changing without a need
 // for repair is not checked after each change.
 //
-// Invariant: a drift is open from when it is noticed until the object was applied, and is held only until its time: a
-// further change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,
+// Invariant: a drift is open from when it is noticed until the object was applied, and its time is set once: a further
+// change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,
 // and only quiet ends it.
 type repairs struct {
 	// count is the number of repairs since the last period of quiet; last is the time of the latest change or repair.

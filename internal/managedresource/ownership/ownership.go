@@ -159,8 +159,8 @@ type Decision struct {
 }
 
 // Decide returns the decision about an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is
-// deleted only if it is proven to be ours: it carries the origin of the ManagedResource, or it carries none and was
-// created for the ManagedResource.
+// deleted only if it is proven to be ours: it carries the origin of the ManagedResource, or it was created for the
+// ManagedResource and its origin, if there is one, cannot be parsed.
 func Decide(left Left) Decision {
 	next, inherited := NextOwner(left.Claims)
 	inherited = inherited && !left.DeleteForeign

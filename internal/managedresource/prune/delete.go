@@ -25,7 +25,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// deleteAttempts limits how often a run decides anew about an object that another writer keeps changing.
+// deleteAttempts is the number of decisions that a run makes about an object that another writer keeps changing.
 const deleteAttempts = 4
 
 // deleteOne deletes one object, if it is proven to be ours. Its resource version binds the deletion to the object that

@@ -44,7 +44,7 @@ type Secrets struct {
 
 // NewSecrets returns Secrets of the given namespaces, all if there are none.
 func NewSecrets(client corev1client.SecretsGetter, namespaces []string, log logr.Logger) *Secrets {
-	// Each Secret has one watch, which keeps the words on it in order.
+	// Each Secret has one watch, which keeps its events in order.
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
 		namespaces = []string{metav1.NamespaceAll}

@@ -44,7 +44,7 @@ type Orphans struct {
 
 // Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker:
 // watches are the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched
-// again. Objects with an origin that are not on record are passed to orphans. It runs until the context ends.
+// again. Objects with an origin that are not tracked are passed to orphans. It runs until the context ends.
 func (w *Watches) Audit(ctx context.Context, period time.Duration, orphans Orphans) error {
 	pause := func(d time.Duration) bool {
 		select {
@@ -167,7 +167,7 @@ func (c *comparison) each(object runtime.Object) error {
 	return nil
 }
 
-// isOrphan reports whether an object that is not on record has an origin that a process like this one wrote.
+// isOrphan reports whether an object that is not tracked has an origin that a process like this one wrote.
 func (c *comparison) isOrphan(object metav1.Object) bool {
 	annotations := object.GetAnnotations()
 	origin := annotations[resourcesv1alpha1.AnnotationOrigin]

@@ -26,10 +26,10 @@ func outliving(ctx, run context.Context) (context.Context, context.CancelFunc) {
 
 // sending sends requests. The steps before that, such as the wait for a rate limit, end with the context of the
 // request in any case. A creation that waits for a connection when the run ends may still go out within the two
-// seconds: it is on record.
+// seconds: the inventory has the object.
 type sending struct{ http.RoundTripper }
 
-// outlivingClient returns a client that heeds outliving.
+// outlivingClient returns a client whose creations outlive their runs, as outliving says.
 func outlivingClient(client *http.Client) *http.Client {
 	transport := client.Transport
 	if transport == nil {
