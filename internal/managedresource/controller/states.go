@@ -80,9 +80,27 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owner := steps.OwnerOf(mr)
+	event.Known = s.knownLocked(mr, names)
 	commands := s.stepLocked(owner, event, lifecycle.Facts{UID: mr.UID, Generation: mr.Generation})
 	s.readsLocked(owner, names)
 	return s.byOwner[owner].Run, commands
+}
+
+// knownLocked returns the versions that Secrets have at least, by name, as the ManagedResource and the other readers
+// of the Secrets know them.
+func (s *states) knownLocked(mr *resourcesv1alpha1.ManagedResource, names []string) map[string][]string {
+	versions := make(map[string][]string, len(names))
+	for _, name := range names {
+		if own := s.byOwner[steps.OwnerOf(mr)]; own.UID == mr.UID {
+			versions[name] = own.KnownVersions(name)
+		}
+		for reader := range s.readers[types.NamespacedName{Namespace: mr.Namespace, Name: name}] {
+			if reader != steps.OwnerOf(mr) {
+				versions[name] = append(versions[name], s.byOwner[reader].KnownVersions(name)...)
+			}
+		}
+	}
+	return versions
 }
 
 // stepKnown applies an event of a ManagedResource that is remembered, whatever its UID.

@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestReadersOfSecrets: who reads a Secret is told of its changes, from the moment on at which the run is about to read it.
@@ -53,6 +54,31 @@ func TestReadersOfSecrets(t *testing.T) {
 	if len(s.readers) != 0 || len(s.secrets) != 0 || len(s.byOwner) != 0 {
 		t.Errorf("what is forgotten leaves nothing behind: %v", s.readers)
 	}
+}
+
+// MRT-4: the first run of a ManagedResource does not apply a version that is older than one that another ManagedResource knows.
+func TestStates_VersionsKnownToOthers(t *testing.T) {
+	t.Parallel()
+	mr := func(namespace, name string) *resourcesv1alpha1.ManagedResource {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		mr.Namespace, mr.Name, mr.UID, mr.Generation = namespace, name, types.UID(namespace+name), 1
+		mr.Spec.SecretRefs = []corev1.LocalObjectReference{{Name: "s"}}
+		return mr
+	}
+	var s states
+	outdated := func(of *resourcesv1alpha1.ManagedResource, version string) bool {
+		run, _ := s.begin(of, lifecycle.RunBegins{})
+		return run.ReadOutdated(map[string]string{"s": version})
+	}
+	s.begin(mr("n", "first"), lifecycle.RunBegins{})
+	s.step(mr("n", "first"), lifecycle.RunSucceeded{Completed: lifecycle.Completed{Generation: 1, Secrets: map[string]string{"s": "u/5"}}})
+	expect.Equal(t, outdated(mr("n", "second"), "u/4"), true, "the first one read a later version")
+	expect.Equal(t, outdated(mr("n", "second"), "u/5"), false, "the first one read this version")
+	s.secretChanged(types.NamespacedName{Namespace: "n", Name: "s"}, "u/7")
+	expect.Equal(t, outdated(mr("n", "third"), "u/6"), true, "a watch reported a later version to the others")
+	expect.Equal(t, outdated(mr("other", "third"), "u/6"), false, "a Secret of another namespace")
+	s.secretsMissed()
+	expect.Equal(t, outdated(mr("n", "fourth"), "u/4"), false, "the source may have been restored")
 }
 
 // MR-13: after a gap a Secret may have other data in a version that was read before, as in a restored source; the checksum is that of what it has.

@@ -75,6 +75,8 @@ type (
 		InSync bool
 		// Held is true if the only work left for the run is to await objects that are not gone yet.
 		Held bool
+		// Known are the versions that the Secrets of the run have at least, by name.
+		Known map[string][]string
 	}
 	// ObjectsVisited means that the run has visited these objects. If it fails, the next run need not visit them
 	// again.

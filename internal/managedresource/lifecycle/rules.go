@@ -81,6 +81,21 @@ var (
 		}}
 )
 
+// KnownVersions returns the versions that a Secret has at least: a watch reported them, or the last successful run read
+// them (MRT-4). There are none after a gap of the watch, because a restored source has older versions.
+func (s State) KnownVersions(name string) (versions []string) {
+	if s.Inbox.SecretsMissed || s.Run != nil && s.Run.SecretsMissed {
+		return nil
+	}
+	if reported, found := s.reportedVersion(name); found {
+		versions = append(versions, reported)
+	}
+	if s.Last != nil && s.Last.Secrets[name] != "" {
+		versions = append(versions, s.Last.Secrets[name])
+	}
+	return versions
+}
+
 // reportedVersion returns the version of a Secret that a watch reported last, unless a successful run has settled it.
 func (s State) reportedVersion(name string) (version string, found bool) {
 	if version, found = s.Inbox.Secrets[name]; !found && s.Run != nil {
@@ -137,11 +152,11 @@ var (
 	resetBackOff = &effect{"the back-off is reset",
 		func(s State, _ Event, _ Facts) State { s.Retry.Superseded = 0; return s }}
 	takeOver = &effect{"the run takes the Inbox, and the events that an earlier run did not put back",
-		func(s State, _ Event, _ Facts) State {
+		func(s State, e Event, _ Facts) State {
 			if s.Run != nil {
 				s = s.putBack()
 			}
-			s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed}, Inbox{}
+			s.Run, s.Inbox = &Run{Inbox: s.Inbox, Last: s.Last, Failed: s.Retry.Failed, Known: e.(RunBegins).Known}, Inbox{}
 			s.SourceChanged = false
 			return s
 		}}

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,6 +136,8 @@ type Run struct {
 	Last *Completed
 	// Failed is the content that could not be applied the last time.
 	Failed string
+	// Known are the versions that the Secrets had at least when the run began, by name, as any ManagedResource knows them.
+	Known map[string][]string
 }
 
 // VisitsUnknown reports whether the run visits every object that is not known to be in sync, and makes the writes of
@@ -148,14 +151,11 @@ func (r *Run) HasRead(generation int64, versions map[string]string) bool {
 		maps.Equal(versions, r.Last.Secrets)
 }
 
-// ReadOutdated reports whether a Secret was read in an older version than a watch reported before, or than the last
-// successful run read (MRT-4): the answer is from a server that lags, and no event will report the later version.
+// ReadOutdated reports whether a Secret was read in an older version than was known when the run began (MRT-4): the
+// answer is from a server that lags, and no event will report the later version.
 func (r *Run) ReadOutdated(versions map[string]string) bool {
-	if r.SecretsMissed {
-		return false // A restored source has older versions.
-	}
 	for name, read := range versions {
-		if isOlder(read, r.Secrets[name]) || r.Last != nil && isOlder(read, r.Last.Secrets[name]) {
+		if slices.ContainsFunc(r.Known[name], func(known string) bool { return isOlder(read, known) }) {
 			return true
 		}
 	}

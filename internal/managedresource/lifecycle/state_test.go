@@ -164,12 +164,15 @@ func TestRun_ReadOutdated(t *testing.T) {
 		"nothing is known, as in the first run": {read: "u/4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := &Run{Inbox: Inbox{SecretsMissed: c.missed, Secrets: map[string]string{"s": c.reported}},
-				Last: &Completed{Secrets: map[string]string{"s": c.last}}}
-			expect.Equal(t, run.ReadOutdated(map[string]string{"s": c.read}), c.want)
+			outdated := func(s State) bool {
+				run := &Run{Known: map[string][]string{"s": s.KnownVersions("s")}}
+				return run.ReadOutdated(map[string]string{"s": c.read})
+			}
+			inbox, last := Inbox{SecretsMissed: c.missed, Secrets: map[string]string{"s": c.reported}}, &Completed{Secrets: map[string]string{"s": c.last}}
+			expect.Equal(t, outdated(State{Inbox: inbox, Last: last}), c.want)
+			expect.Equal(t, outdated(State{Run: &Run{Inbox: inbox}, Last: last}), c.want, "during a run")
 			if c.last == "" {
-				run.Last = nil
-				expect.Equal(t, run.ReadOutdated(map[string]string{"s": c.read}), c.want, "without a successful run")
+				expect.Equal(t, outdated(State{Inbox: inbox}), c.want, "without a successful run")
 			}
 		})
 	}
