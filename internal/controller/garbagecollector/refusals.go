@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
-	"github.com/espalier-project/espalier/internal/marked"
 )
 
 const (
@@ -23,7 +22,7 @@ const (
 
 // object identifies an object to delete; an object that is created again has another UID.
 type object struct {
-	marked.Key
+	key
 	uid types.UID
 }
 
