@@ -387,9 +387,7 @@ type store struct {
 	// clusterScoped is true if ConfigMaps have no namespaces here.
 	clusterScoped bool
 	// oldAbsent is true if old.example is not served.
-	// unreadable says that objects can be created only.
-	unreadable bool
-	oldAbsent  bool
+	oldAbsent bool
 	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
 	watched bool
 	// broken is a path that is answered with 500.
@@ -517,10 +515,7 @@ func (s *store) servesOld() bool {
 func (s *store) verbs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.unreadable:
-		return []string{"create"}
-	case s.watched:
+	if s.watched {
 		return []string{"get", "list", "watch"}
 	}
 	return []string{"get"}
