@@ -167,12 +167,12 @@ func (x *Holds) showLocked(owner objects.Owner) {
 	if len(ends) > 0 {
 		first = float64(slices.MinFunc(ends, time.Time.Compare).Unix())
 	}
-	setGauge(x.count, owner, float64(len(ends)))
-	setGauge(x.ends, owner, first)
+	SetGauge(x.count, owner, float64(len(ends)))
+	SetGauge(x.ends, owner, first)
 }
 
-// setGauge sets the series of a ManagedResource, which has none while the number is zero.
-func setGauge(gauge *prometheus.GaugeVec, owner objects.Owner, n float64) {
+// SetGauge sets the series of a ManagedResource, which has none while the number is zero.
+func SetGauge(gauge *prometheus.GaugeVec, owner objects.Owner, n float64) {
 	if n == 0 {
 		gauge.DeleteLabelValues(owner.Namespace, owner.Name)
 		return

@@ -271,7 +271,8 @@ func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)
 	r.holds.Forget(owner)
-	r.Metrics.ignoredObjects.are(owner, 0, r.Clock.Now())
+	r.Metrics.ignoredObjects.DeleteLabelValues(owner.Namespace, owner.Name)
+	r.Metrics.ignoredSince.DeleteLabelValues(owner.Namespace, owner.Name)
 }
 
 // refsOf returns the objects of entries, with the versions of their kinds.

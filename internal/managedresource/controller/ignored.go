@@ -1,15 +1,11 @@
 package controller
 
 import (
-	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
-	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
 // ignoredSince returns the time since which a ManagedResource is ignored, from its condition (MRS-12); the zero time
@@ -34,42 +30,14 @@ func ignoredOf(objects []decode.Object) (n int) {
 	return n
 }
 
-// ignoredObjects are the series of the ManagedResources with ignored objects. No API object has the time since which
-// objects are ignored.
-type ignoredObjects struct {
-	count, since *prometheus.GaugeVec
-
-	mu    *sync.Mutex
-	known map[objects.Owner]struct{}
-}
-
-func newIgnoredObjects() ignoredObjects {
-	return ignoredObjects{
-		count: gauges("espalier_managedresource_ignored_objects",
-			"Manifests of a ManagedResource whose annotations have them ignored.",
-			labelNamespace, "name"),
-		since: gauges("espalier_managedresource_ignored_objects_since_timestamp_seconds",
-			"When this process first found ignored manifests in a ManagedResource.",
-			labelNamespace, "name"),
-		mu: &sync.Mutex{}, known: map[objects.Owner]struct{}{},
+// ignoredSince returns the time since which this process knows that objects of the ManagedResource are ignored, in
+// seconds; zero if none is. No API object has that time.
+func (r *normalRun) ignoredSince() int64 {
+	switch last := r.taken.Last; {
+	case r.content.ignored == 0:
+		return 0
+	case last != nil && last.IgnoredSince != 0:
+		return last.IgnoredSince
 	}
-}
-
-// are records the number of ignored objects of a ManagedResource.
-func (x ignoredObjects) are(owner objects.Owner, n int, now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_, found := x.known[owner]
-	switch {
-	case n == 0 && found:
-		delete(x.known, owner)
-		x.count.DeleteLabelValues(owner.Namespace, owner.Name)
-		x.since.DeleteLabelValues(owner.Namespace, owner.Name)
-	case n > 0:
-		x.count.WithLabelValues(owner.Namespace, owner.Name).Set(float64(n))
-		if !found {
-			x.known[owner] = struct{}{}
-			x.since.WithLabelValues(owner.Namespace, owner.Name).Set(float64(now.Unix()))
-		}
-	}
+	return r.reconciler.Clock.Now().Unix()
 }

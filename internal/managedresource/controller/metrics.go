@@ -22,7 +22,8 @@ type Metrics struct {
 	unhealthy         *prometheus.GaugeVec
 	changes           prometheus.Histogram
 	ignored           *prometheus.GaugeVec
-	ignoredObjects    ignoredObjects
+	ignoredObjects    *prometheus.GaugeVec
+	ignoredSince      *prometheus.GaugeVec
 	held              *prometheus.GaugeVec
 	heldUntil         *prometheus.GaugeVec
 }
@@ -68,7 +69,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		ignored: gauges("espalier_managedresource_ignored_since_timestamp_seconds",
 			"Since when an annotation has a ManagedResource ignored.", labelNamespace,
 			"name"),
-		ignoredObjects: newIgnoredObjects(),
+		ignoredObjects: gauges("espalier_managedresource_ignored_objects",
+			"Manifests of a ManagedResource whose annotations have them ignored.", labelNamespace, "name"),
+		ignoredSince: gauges("espalier_managedresource_ignored_objects_since_timestamp_seconds",
+			"When this process first found ignored manifests in a ManagedResource.", labelNamespace, "name"),
 		held: gauges("espalier_managedresource_holds",
 			"Holds in force on a ManagedResource or its objects (annotation leave-alone-until).", labelNamespace, "name"),
 		heldUntil: gauges("espalier_managedresource_hold_end_timestamp_seconds",
@@ -77,8 +81,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	registry.MustRegister(m.apply.Objects, m.sourceRunsDelayed, m.apply.Drift, m.apply.Delayed, m.driftNoticed,
 		m.failures, m.deleted, m.apply.MassDeletions, m.apply.Takeovers,
-		m.orphans, m.lastSuccess, m.unhealthy, m.apply.Repairs, m.changes, m.ignored, m.ignoredObjects.count,
-		m.ignoredObjects.since, m.held, m.heldUntil)
+		m.orphans, m.lastSuccess, m.unhealthy, m.apply.Repairs, m.changes, m.ignored, m.ignoredObjects,
+		m.ignoredSince, m.held, m.heldUntil)
 	return m
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
@@ -127,7 +128,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	completed := lifecycle.Completed{
 		Generation: mr.Generation, Secrets: r.content.versions, Checksum: checksum,
 		Manifests: r.manifests(),
-		Applied:   applied, Inventory: meta.InventoryDigest(inventory),
+		Applied:   applied, Inventory: meta.InventoryDigest(inventory), IgnoredSince: r.ignoredSince(),
 	}
 	r.succeeded(ctx, completed)
 	if !isComplete || change.Later > 0 {
@@ -174,7 +175,8 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 	if command, found := commands.Find(lifecycle.Measure); found && len(r.content.errors) == 0 {
 		r.reconciler.Metrics.changes.Observe(r.reconciler.Clock.Since(command.Since).Seconds())
 	}
-	r.reconciler.Metrics.ignoredObjects.are(owner, r.content.ignored, now)
+	apply.SetGauge(r.reconciler.Metrics.ignoredObjects, owner, float64(r.content.ignored))
+	apply.SetGauge(r.reconciler.Metrics.ignoredSince, owner, float64(completed.IgnoredSince))
 	if last := r.taken.Last; last == nil || !maps.Equal(last.Secrets, completed.Secrets) ||
 		last.Generation != completed.Generation {
 		for _, warning := range r.planned.Warnings {

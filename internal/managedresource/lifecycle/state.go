@@ -181,6 +181,8 @@ type Completed struct {
 	// Applied is the condition ResourcesApplied, without its message.
 	Applied   meta.ConditionChange
 	Inventory uint64
+	// IgnoredSince is the time in seconds since which objects of the ManagedResource are ignored; zero if none is.
+	IgnoredSince int64
 }
 
 // Reported reports whether the status still shows the result of the run. A former leader may have begun or ended

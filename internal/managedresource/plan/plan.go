@@ -89,9 +89,8 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 		Plan: &Plan{}, options: options,
 		scopes: scopes{ask: options.Scope, defined: definedScopes(decoded.Objects),
 			known: map[schema.GroupVersionKind]scopeAnswer{}},
-		index:  newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences)),
-		places: map[objects.ID]decode.Place{}, duplicates: map[objects.ID]bool{},
-		entriesOf: map[*Desired][]resourcesv1alpha1.ObjectReference{},
+		index:     newInventoryIndex(inventory, NewEquivalences(options.Spec.Equivalences)),
+		described: map[objects.ID]*description{},
 	}
 	for _, object := range decoded.Objects {
 		if err := p.add(object); err != nil {
@@ -115,16 +114,21 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 // planning is a plan that is being made.
 type planning struct {
 	*Plan
-	options Options
-	scopes  scopes
-	index   *inventoryIndex
-	// places has the place where each object is described; duplicates are the objects that are described twice.
-	places     map[objects.ID]decode.Place
-	duplicates map[objects.ID]bool
-	// desired are the objects to apply, released are the objects to release; entriesOf has their entries of the
-	// inventory.
-	desired, released []*Desired
-	entriesOf         map[*Desired][]resourcesv1alpha1.ObjectReference
+	options   Options
+	scopes    scopes
+	index     *inventoryIndex
+	described map[objects.ID]*description
+	// desired are the objects to apply, released are those to release.
+	desired  []*Desired
+	released []*description
+}
+
+// description is the manifest of an object: its place, and whether another one describes the same object. entries has
+// the entries of an object to release.
+type description struct {
+	place   decode.Place
+	twice   bool
+	entries []resourcesv1alpha1.ObjectReference
 }
 
 // add completes an object, and takes its entries out of the inventory.
@@ -138,15 +142,16 @@ func (p *planning) add(object decode.Object) error {
 	}
 	completed := complete(object, scope, p.options)
 	key := completed.Ref.ID
-	if first, found := p.places[key]; found {
-		p.duplicates[key] = true
+	if first := p.described[key]; first != nil {
+		first.twice = true
 		return fmt.Errorf("error during apply of object %q: the object is described twice, at %s and at %s", completed.Name(),
-			first, object.Place)
+			first.place, object.Place)
 	}
-	p.places[key] = object.Place
+	its := &description{place: object.Place}
+	p.described[key] = its
 	if object.Released() {
-		p.entriesOf[completed] = p.index.takeAll(key, scope)
-		p.released = append(p.released, completed)
+		its.entries = p.index.takeAll(key, scope)
+		p.released = append(p.released, its)
 		return nil
 	}
 	completed.Old = p.index.take(key)
@@ -161,15 +166,15 @@ func (p *planning) add(object decode.Object) error {
 // assign decides what becomes of each object. The entries of an object that is described twice stay: it is not known
 // which description counts.
 func (p *planning) assign() {
-	for _, object := range p.released {
-		if p.duplicates[object.Ref.ID] {
-			p.Unmatched = append(p.Unmatched, p.entriesOf[object]...)
+	for _, its := range p.released {
+		if its.twice {
+			p.Unmatched = append(p.Unmatched, its.entries...)
 		} else {
-			p.Release = append(p.Release, p.entriesOf[object]...)
+			p.Release = append(p.Release, its.entries...)
 		}
 	}
 	for _, object := range p.desired {
-		if p.duplicates[object.Ref.ID] {
+		if p.described[object.Ref.ID].twice {
 			if object.Old != nil {
 				p.Unmatched = append(p.Unmatched, *object.Old)
 			}

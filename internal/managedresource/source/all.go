@@ -52,8 +52,8 @@ func (s *Statuses) unknown() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []types.NamespacedName
-	for key, write := range s.lost {
-		if !write.asked {
+	for key, k := range s.known {
+		if k.lost != nil && !k.lost.asked {
 			keys = append(keys, key)
 		}
 	}

@@ -2,7 +2,7 @@ package source
 
 import (
 	"context"
-	"sync"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +23,11 @@ const maxNote = 1024
 //
 // No run waits until an Event is created: Events that can't be created in time hold up neither repairs nor statuses.
 type Events struct {
-	sender sender
-	clock  clock.PassiveClock
+	// sender also has the lock of failed.
+	sender
+	clock clock.PassiveClock
 	// spam limits the Events about one ManagedResource for one reason that is no fault.
-	spam *record.EventSourceObjectSpamFilter
-
-	mu     sync.Mutex
+	spam   *record.EventSourceObjectSpamFilter
 	failed map[types.NamespacedName]failure
 }
 
@@ -36,7 +35,7 @@ type Events struct {
 // ManagedResource: a later one by its name has not failed.
 type failure struct {
 	uid   types.UID
-	types map[resourcesv1alpha1.ConditionType]bool
+	types []resourcesv1alpha1.ConditionType
 }
 
 // NewEvents returns a recorder.
@@ -48,12 +47,6 @@ func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Even
 		}),
 	}
 }
-
-// Flush waits until all pending Events are created, or the context ends.
-func (e *Events) Flush(ctx context.Context) { e.sender.flush(ctx) }
-
-// End creates the pending Events within some seconds, and drops later Events. It is called when the process ends.
-func (e *Events) End() { e.sender.end() }
 
 // transitions writes Events about conditions that fail or recover. Its branches are the table of these transitions.
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
@@ -86,7 +79,7 @@ func (e *Events) isMarked(mr *resourcesv1alpha1.ManagedResource, conditionType r
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	known := e.failed[types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}]
-	return known.uid == mr.UID && known.types[conditionType]
+	return known.uid == mr.UID && slices.Contains(known.types, conditionType)
 }
 
 // forget removes a ManagedResource that is gone.
@@ -105,13 +98,13 @@ func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resou
 	defer e.mu.Unlock()
 	key := types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
 	known := e.failed[key]
-	if known.uid != mr.UID || known.types == nil {
-		known = failure{mr.UID, map[resourcesv1alpha1.ConditionType]bool{}}
+	if known.uid != mr.UID {
+		known = failure{uid: mr.UID}
 	}
+	known.types = slices.DeleteFunc(known.types,
+		func(t resourcesv1alpha1.ConditionType) bool { return t == conditionType })
 	if failed {
-		known.types[conditionType] = true
-	} else {
-		delete(known.types, conditionType)
+		known.types = append(known.types, conditionType)
 	}
 	if len(known.types) == 0 {
 		delete(e.failed, key)
@@ -129,12 +122,12 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 // from then on, as client-go does.
 func (e *Events) Tell(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
 	if event := e.event(mr, corev1.EventTypeNormal, reason, message); !e.spam.Filter(event) {
-		e.sender.send(ctx, event)
+		e.send(ctx, event)
 	}
 }
 
 func (e *Events) create(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) {
-	e.sender.send(ctx, e.event(mr, eventType, reason, message))
+	e.send(ctx, e.event(mr, eventType, reason, message))
 }
 
 func (e *Events) event(mr *resourcesv1alpha1.ManagedResource, eventType, reason, message string) *corev1.Event {

@@ -112,8 +112,8 @@ func (u unsent) failed(err error) {
 	u.log.V(1).Info("Could not record an event", "reason", err.Error())
 }
 
-// flush waits until the queue is empty, or the context ends.
-func (s *sender) flush(ctx context.Context) {
+// Flush waits until the queue is empty, or the context ends.
+func (s *sender) Flush(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		idle := s.idle
@@ -129,11 +129,11 @@ func (s *sender) flush(ctx context.Context) {
 	}
 }
 
-// end sends queued Events for a while, drops the others, and accepts no more.
-func (s *sender) end() {
+// End sends queued Events for a while, drops the others, and accepts no more. It is called when the process ends.
+func (s *sender) End() {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWithin)
 	defer cancel()
-	s.flush(ctx)
+	s.Flush(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true

@@ -53,9 +53,6 @@ type Statuses struct {
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]*known
-	// lost has the writes without an answer, until their outcome is known: one, or some in a row, for a
-	// ManagedResource.
-	lost map[types.NamespacedName]lostWrite
 }
 
 // known is the memory of one ManagedResource.
@@ -65,6 +62,8 @@ type known struct {
 	written written
 	certain form
 	pace    pace
+	// lost are the writes without an answer, one or some in a row, until their outcome is known; nil if there are none.
+	lost *lostWrite
 	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it.
 	writing *semaphore.Weighted
 	writers int
@@ -106,7 +105,7 @@ func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
-		Restored: func(string) {}, known: map[types.NamespacedName]*known{}, lost: map[types.NamespacedName]lostWrite{},
+		Restored: func(string) {}, known: map[types.NamespacedName]*known{},
 	}
 }
 
@@ -207,9 +206,8 @@ func (s *Statuses) writtenOf(key types.NamespacedName) written {
 func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.lost, key)
 	if k := s.known[key]; k != nil {
-		k.written, k.certain, k.pace = written{}, form{}, nil
+		k.written, k.certain, k.pace, k.lost = written{}, form{}, nil, nil
 		if k.writers == 0 {
 			delete(s.known, key)
 		}
@@ -227,14 +225,12 @@ func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // answeredLocked records that the API server has answered with a form of a ManagedResource.
 func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
-	key := client.ObjectKeyFromObject(mr)
-	k := s.knownLocked(key)
+	k := s.knownLocked(client.ObjectKeyFromObject(mr))
 	if first := k.certain; first == (form{}) || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
 		k.certain = form{mr.UID, mr.ResourceVersion}
 	}
-	if known, found := s.lost[key]; found {
-		known.asked = true
-		s.lost[key] = known
+	if k.lost != nil {
+		k.lost.asked = true
 	}
 }
 
@@ -242,17 +238,15 @@ func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(mr)
-	s.knownLocked(key).certain = form{}
+	k := s.knownLocked(client.ObjectKeyFromObject(mr))
+	k.certain = form{}
 	if meta.Refused(err) {
 		return
 	}
-	known, found := s.lost[key]
-	if !found || known.before.UID != mr.UID {
-		known.before = mr
+	if k.lost == nil || k.lost.before.UID != mr.UID {
+		k.lost = &lostWrite{before: mr}
 	}
-	known.asked = false
-	s.lost[key] = known
+	k.lost.asked = false
 }
 
 // before returns the form from which transitions are reported when a ManagedResource has a later one: the form before
@@ -260,16 +254,16 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(present)
-	known, found := s.lost[key]
-	if !found || known.before.UID == present.UID && known.before.ResourceVersion == present.ResourceVersion && !written {
+	k := s.knownLocked(client.ObjectKeyFromObject(present))
+	lost := k.lost
+	if lost == nil || lost.before.UID == present.UID && lost.before.ResourceVersion == present.ResourceVersion && !written {
 		return present
 	}
-	delete(s.lost, key)
-	if known.before.UID != present.UID {
+	k.lost = nil
+	if lost.before.UID != present.UID {
 		return present
 	}
-	return known.before
+	return lost.before
 }
 
 // take waits until no other caller writes to a ManagedResource; the returned function admits the next writer.
@@ -281,7 +275,7 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 	leave := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if k.writers--; k.writers == 0 && k.written.mr == nil && k.certain == (form{}) && k.pace == nil {
+		if k.writers--; k.writers == 0 && k.written.mr == nil && k.certain == (form{}) && k.pace == nil && k.lost == nil {
 			delete(s.known, key)
 		}
 	}

@@ -41,7 +41,7 @@ type Assessor struct {
 
 // NewAssessor returns an assessor.
 func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clock.PassiveClock) *Assessor {
-	pods := &podCounter{client: client, tracker: l, namespaces: map[string]*counting{}}
+	pods := &podCounter{client: client, tracker: l}
 	return &Assessor{client: client, tracker: l, watches: watches, clock: clock, pods: pods}
 }
 

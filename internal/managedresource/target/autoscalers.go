@@ -36,10 +36,10 @@ var allAutoscalers = scope{gvk: autoscalerKind, all: true}
 // Invariant: an object that any reported autoscaler names is scaled, and so is an object whose last autoscaler went
 // less than autoscalerGrace ago. Autoscalers that went before the first list of this process are not known.
 type Autoscalers struct {
+	// watches also has the lock of the fields below.
 	watches *Watches
 	used    sync.Once
 
-	mu       sync.Mutex
 	targetOf map[types.UID]objects.ID
 	count    map[objects.ID]int
 	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
@@ -79,8 +79,8 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 
 // Scales reports whether an autoscaler has the replicas of the object under one of the keys.
 func (a *Autoscalers) Scales(keys []objects.ID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.watches.mu.Lock()
+	defer a.watches.mu.Unlock()
 	for _, key := range keys {
 		if a.count[key] > 0 || a.leaving[key] != nil {
 			return true
@@ -94,14 +94,14 @@ func (a *Autoscalers) listed(targets map[types.UID]objects.ID) {
 	for uid, target := range targets {
 		a.set(uid, target)
 	}
-	a.mu.Lock()
+	a.watches.mu.Lock()
 	var gone []types.UID
 	for uid := range a.targetOf {
 		if _, found := targets[uid]; !found {
 			gone = append(gone, uid)
 		}
 	}
-	a.mu.Unlock()
+	a.watches.mu.Unlock()
 	for _, uid := range gone {
 		a.set(uid, objects.ID{})
 	}
@@ -132,8 +132,8 @@ func (a *Autoscalers) set(uid types.UID, key objects.ID) {
 
 // record reports whether the target gained its first autoscaler.
 func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.watches.mu.Lock()
+	defer a.watches.mu.Unlock()
 	before, had := a.targetOf[uid]
 	if had && before == key {
 		return false
@@ -164,12 +164,12 @@ func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
 func (a *Autoscalers) leaveLocked(key objects.ID) {
 	var timer *time.Timer
 	timer = time.AfterFunc(autoscalerGrace, func() {
-		a.mu.Lock()
+		a.watches.mu.Lock()
 		over := a.leaving[key] == timer
 		if over {
 			delete(a.leaving, key)
 		}
-		a.mu.Unlock()
+		a.watches.mu.Unlock()
 		if over {
 			a.recheck(key)
 		}

@@ -34,11 +34,10 @@ type Client struct {
 	metadata metadata.Interface
 	core     corev1client.CoreV1Interface
 	// rest answers with metadata.
-	rest        rest.Interface
-	mappings    *mappings
-	metrics     *Metrics
-	definitions definitions
-	manager     string
+	rest     rest.Interface
+	mappings *mappings
+	metrics  *Metrics
+	manager  string
 }
 
 // NewClient returns a client; it sends nothing yet.

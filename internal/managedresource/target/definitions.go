@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +23,9 @@ var definitionKind = customResourceDefinitions.WithVersion("v1")
 //
 // Invariant: the defaults are from a definition that was read less than definitionsFor ago, and not before a change
 // that was seen. A definition that could not be read has no defaults.
+//
+// It shares the lock of the mappings, which end with the same definitions.
 type definitions struct {
-	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*definition
 	// seen is the form of the definition of each kind that was seen last, as long as the definition exists.
 	seen map[schema.GroupKind]definitionForm
@@ -66,7 +66,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 		return
 	}
 	kind := kindDefinedBy(object)
-	if !w.client.definitions.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
+	if !w.client.mappings.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
 		return
 	}
 	w.tracker.RetryKind(kind)
@@ -74,39 +74,27 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 }
 
 // renewed records the form of a definition, and reports whether the form is new.
-func (d *definitions) renewed(kind schema.GroupKind, form definitionForm) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (m *mappings) renewed(kind schema.GroupKind, form definitionForm) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := &m.definitions
 	if d.seen[kind] == form {
 		return false
-	}
-	if d.seen == nil {
-		d.seen = map[schema.GroupKind]definitionForm{}
 	}
 	d.seen[kind] = form
 	maps.DeleteFunc(d.byKind, func(gvk schema.GroupVersionKind, _ *definition) bool { return gvk.GroupKind() == kind })
 	return true
 }
 
-// gone forgets a definition.
-func (d *definitions) gone(kind schema.GroupKind) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.seen, kind)
-}
-
 func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) merge.CustomDefaults {
-	c.definitions.mu.Lock()
-	d := c.definitions.byKind[gvk]
+	c.mappings.mu.Lock()
+	d := c.mappings.definitions.byKind[gvk]
 	if d == nil || !d.read.IsZero() && time.Since(d.read) >= definitionsFor {
 		d = &definition{done: make(chan struct{})}
-		if c.definitions.byKind == nil {
-			c.definitions.byKind = map[schema.GroupVersionKind]*definition{}
-		}
-		c.definitions.byKind[gvk] = d
+		c.mappings.definitions.byKind[gvk] = d
 		go c.readDefinition(gvk, d)
 	}
-	c.definitions.mu.Unlock()
+	c.mappings.mu.Unlock()
 	select {
 	case <-d.done:
 		return d.defaults
@@ -125,8 +113,8 @@ func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
 			defaults = merge.NewCustomDefaults(object, gvk.Version)
 		}
 	}
-	c.definitions.mu.Lock()
-	defer c.definitions.mu.Unlock()
+	c.mappings.mu.Lock()
+	defer c.mappings.mu.Unlock()
 	d.defaults, d.read = defaults, time.Now()
 	close(d.done)
 }

@@ -26,9 +26,9 @@ func TestFilledIn(t *testing.T) {
 	if client.FilledIn(t.Context(), live, widget(map[string]any{"name": "x"})) {
 		t.Error("without a definition")
 	}
-	client.definitions.mu.Lock()
-	clear(client.definitions.byKind) // As if it had been read long ago.
-	client.definitions.mu.Unlock()
+	client.mappings.mu.Lock()
+	clear(client.mappings.definitions.byKind) // As if it had been read long ago.
+	client.mappings.mu.Unlock()
 	s.put(definitionKind, "", "widgets.example.com", map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "storage": true,
 		"schema": map[string]any{"openAPIV3Schema": map[string]any{"properties": map[string]any{"spec": map[string]any{"properties": map[string]any{
 			"size": map[string]any{"default": int64(3)}}}}}}}}}})

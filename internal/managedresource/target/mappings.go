@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -54,11 +55,12 @@ type mappings struct {
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
-	// changes counts by group how often a kind was seen to change.
-	changes map[string]int
+	// changes counts how often a kind was seen to change.
+	changes     int
+	definitions definitions
 }
 
-// discovered has the kinds of a group and version. They are outdated if a kind of the group was seen to change after
+// discovered has the kinds of a group and version. They are outdated if any kind was seen to change after
 // the request was sent: the answer may be from before.
 type discovered struct {
 	resources []metav1.APIResource
@@ -67,7 +69,7 @@ type discovered struct {
 
 func newMappings(client rest.Interface, metrics *Metrics) *mappings {
 	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{},
-		changes: map[string]int{}}
+		definitions: definitions{map[schema.GroupVersionKind]*definition{}, map[schema.GroupKind]definitionForm{}}}
 }
 
 // outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change
@@ -102,7 +104,7 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 func (m *mappings) remember(gvk schema.GroupVersionKind, answer discovered) (served *mapping, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if answer.changes != m.changes[gvk.Group] {
+	if answer.changes != m.changes {
 		return nil, false
 	}
 	for i := range answer.resources {
@@ -129,7 +131,7 @@ func notServed(gvk schema.GroupVersionKind) error {
 // exist has none.
 func (m *mappings) discoverOnce(ctx context.Context, gv schema.GroupVersion) (discovered, error) {
 	m.mu.Lock()
-	changes := m.changes[gv.Group]
+	changes := m.changes
 	m.mu.Unlock()
 	answer := m.discoveries.DoChan(fmt.Sprint(gv, " ", changes), func() (any, error) { return m.discover(gv) })
 	select {
@@ -160,20 +162,17 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	defer m.mu.Unlock()
 	if m.byKind[gvk] == was {
 		delete(m.byKind, gvk)
-		m.changes[gvk.Group]++
+		m.changes++
 	}
 }
 
-// forgetKind ends the mappings of a kind in all versions.
+// forgetKind ends the mappings of a kind in all versions, whose definition is gone.
 func (m *mappings) forgetKind(gk schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.changes[gk.Group]++
-	for gvk := range m.byKind {
-		if gvk.GroupKind() == gk {
-			delete(m.byKind, gvk)
-		}
-	}
+	m.changes++
+	delete(m.definitions.seen, gk)
+	maps.DeleteFunc(m.byKind, func(gvk schema.GroupVersionKind, _ *mapping) bool { return gvk.GroupKind() == gk })
 }
 
 // with calls do with the mapping of a kind. If the API server answers that the path does not exist, the mapping has

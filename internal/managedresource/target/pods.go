@@ -29,8 +29,8 @@ type podCounter struct {
 	client  *Client
 	tracker *objects.Tracker
 
-	mu         sync.Mutex
-	namespaces map[string]*counting
+	// namespaces has the counting of each namespace.
+	namespaces sync.Map
 }
 
 // counting are the counts in a namespace; turn is held during a count.
@@ -39,19 +39,12 @@ type counting struct {
 	began time.Time
 }
 
-func (c *podCounter) in(namespace string) *counting {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.namespaces[namespace] == nil {
-		c.namespaces[namespace] = &counting{turn: make(chan struct{}, 1)}
-	}
-	return c.namespaces[namespace]
-}
-
 // count counts the Pods of all Deployments of a namespace that need it, and reports them to the tracker, unless
 // another caller has done so since the call.
 func (c *podCounter) count(ctx context.Context, namespace string) error {
-	called, n := time.Now(), c.in(namespace)
+	called := time.Now()
+	known, _ := c.namespaces.LoadOrStore(namespace, &counting{turn: make(chan struct{}, 1)})
+	n := known.(*counting)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	select {

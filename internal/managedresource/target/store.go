@@ -83,7 +83,6 @@ func (s *store) Delete(object any) error {
 	}
 	if definition, ok := object.(*unstructured.Unstructured); ok && s.scope.gvk.GroupKind() == customResourceDefinitions {
 		s.watches.client.mappings.forgetKind(kindDefinedBy(definition))
-		s.watches.client.definitions.gone(kindDefinedBy(definition))
 	}
 	gone := s.watches.view.metadata(s.scope.gvk, accessor)
 	gone.Gone = true
