@@ -60,29 +60,22 @@ func TestShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := CacheOptions(feature.Target, Options{Scheme: scheme.Scheme, Reads: c.reads})
-			if err != nil || len(options.ByObject) != c.kinds {
-				t.Fatalf("got %v, %v", options.ByObject, err)
-			}
+			must.True(t, err == nil && len(options.ByObject) == c.kinds, "got %v, %v", options.ByObject, err)
 			if c.kinds != 1 {
 				return
 			}
 			for object, by := range options.ByObject {
-				if _, isMetadata := object.(*metav1.PartialObjectMetadata); isMetadata != c.metadata {
-					t.Errorf("got %T", object)
-				}
+				_, isMetadata := object.(*metav1.PartialObjectMetadata)
+				expect.Equal(t, isMetadata, c.metadata, "got %T", object)
 				expect.Equal(t, textOf(by.Label), c.labels, "selector")
 				expect.Equal(t, textOf(by.Field), c.fields, "field selector")
-				if _, found := by.Namespaces[c.namespace]; found != (c.namespace != "") {
-					t.Errorf("namespaces %v", by.Namespaces)
-				}
-				if (by.Transform != nil) != c.stripsData {
-					t.Fatalf("strips: %t", by.Transform != nil)
-				}
+				_, found := by.Namespaces[c.namespace]
+				expect.Equal(t, found, c.namespace != "", "namespaces %v", by.Namespaces)
+				must.Equal(t, by.Transform != nil, c.stripsData, "strips: %t", by.Transform != nil)
 				if c.stripsData {
 					kept, err := by.Transform(&corev1.Secret{Data: map[string][]byte{"a": nil}, ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}}})
-					if secret := kept.(*corev1.Secret); err != nil || secret.Data != nil || secret.ManagedFields != nil {
-						t.Errorf("got %v, %v", kept, err)
-					}
+					secret := kept.(*corev1.Secret)
+					expect.True(t, err == nil && secret.Data == nil && secret.ManagedFields == nil, "got %v, %v", kept, err)
 				}
 			}
 		})
@@ -135,9 +128,8 @@ func TestKept(t *testing.T) {
 	go func() { done <- kept.Start(ctx) }()
 	await(ctx, t, func() bool { mu.Lock(); defer mu.Unlock(); return len(asked) > 0 })
 	expect.False(t, kept.Synced(), "synced while the cluster is away")
-	if got := kept.Awaited(feature.Target); len(got) != 1 || len(kept.Awaited(feature.Source)) > 0 {
-		t.Errorf("PRC-54: waits for %v", got)
-	}
+	got := kept.Awaited(feature.Target)
+	expect.True(t, len(got) == 1 && len(kept.Awaited(feature.Source)) == 0, "PRC-54: waits for %v", got)
 	must.Succeed(t, kept.Await(ctx))
 	must.Succeed(t, <-done)
 	expect.False(t, kept.Synced(), "synced while the cluster is away, though it is known what to follow")

@@ -43,7 +43,6 @@ func TestOwn(t *testing.T) {
 			_ = response.Body.Close()
 		}
 	}
-	if n := opened.Load(); n != 3 {
-		t.Errorf("T3-2: there are %d connections, want 3", n)
-	}
+	n := opened.Load()
+	expect.Equal(t, n, 3, "T3-2: there are %d connections", n)
 }

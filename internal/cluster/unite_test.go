@@ -69,9 +69,8 @@ func TestStrippedOnce(t *testing.T) {
 		if strip := stripping(c.reads); (strip == nil) != (c.want == nil) {
 			t.Errorf("%s: stripped: %t", name, strip != nil)
 		} else if strip != nil {
-			if _, err := strip(node()); err != nil || !maps.Equal(stripped, c.want) {
-				t.Errorf("%s: got %v, %v", name, stripped, err)
-			}
+			_, err := strip(node())
+			expect.True(t, err == nil && maps.Equal(stripped, c.want), "%s: got %v, %v", name, stripped, err)
 		}
 	}
 }

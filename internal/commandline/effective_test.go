@@ -45,9 +45,8 @@ func TestEffective(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "config.yaml")
 				must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 				var out, errs strings.Builder
-				if code := process.Execute(tc.command(), []string{"validate-config", "--effective", file}, &out, &errs); code != 0 {
-					t.Fatalf("exit code %d: %s%s", code, out.String(), errs.String())
-				}
+				code := process.Execute(tc.command(), []string{"validate-config", "--effective", file}, &out, &errs)
+				must.Equal(t, code, 0, "exit code %d: %s%s", code, out.String(), errs.String())
 				must.Succeed(t, yaml.Unmarshal([]byte(out.String()), &keys))
 				return keys, out.String()
 			}

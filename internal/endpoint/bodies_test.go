@@ -94,9 +94,7 @@ func trickle(t *testing.T, begin string) io.Reader {
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for until := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal(what)
-		}
+		must.False(t, time.Now().After(until), "%v", what)
 	}
 }
 
@@ -115,9 +113,8 @@ func (c *buffer) patience() int {
 
 // TestSlowBody: a body that trickles is given up after its time, and the client is told.
 func TestSlowBody(t *testing.T) {
-	if b := NewBodies(sized(1)); b.patience > 5*time.Second {
-		t.Errorf("bodies are awaited for %s", b.patience)
-	}
+	b := NewBodies(sized(1))
+	expect.True(t, b.patience <= 5*time.Second, "bodies are awaited for %s", b.patience)
 	overBoth(t, func(t *testing.T, http2 bool) {
 		for name, begin := range map[string]string{"small": "{", "large": "{" + strings.Repeat(" ", smallBody+10)} {
 			bodies := NewBodies(sized(16))
@@ -163,9 +160,8 @@ func TestSlowBodies(t *testing.T) {
 			_, answer, err := post(client, url, strings.NewReader(small+strings.Repeat(" ", 1<<20)))
 			return err == nil && strings.Contains(answer, `was read`)
 		})
-		if awaited, large := bodies.awaited.size(), bodies.sizes[0].size(); awaited > 5 || large > 3 {
-			t.Errorf("%d small and %d large bodies are awaited", awaited, large)
-		}
+		awaited, large := bodies.awaited.size(), bodies.sizes[0].size()
+		expect.True(t, awaited <= 5 && large <= 3, "%d small and %d large bodies are awaited", awaited, large)
 	})
 }
 
@@ -209,9 +205,8 @@ func TestCostlyBodies(t *testing.T) {
 		eventually(t, "nobody waits for a place", func() bool {
 			return bodies.sizes[0].patience() == 1
 		})
-		if _, answer, err := post(client, url, strings.NewReader(small)); err != nil || !strings.Contains(answer, `was read`) {
-			t.Errorf("a small one meanwhile: got %s, %v", answer, err)
-		}
+		_, answer, err := post(client, url, strings.NewReader(small))
+		expect.True(t, err == nil && strings.Contains(answer, `was read`), "a small one meanwhile: got %s, %v", answer, err)
 		bodies.sizes[0].leave(places[0])
 		expect.Contains(t, <-answered, `was read`, "one that has waited")
 		bodies.sizes[0].leave(places[1])
@@ -250,18 +245,15 @@ func TestPace(t *testing.T) {
 		}
 		large := small + strings.Repeat(" ", 1<<19-len(small))
 		for i, want := range []time.Duration{30 * time.Millisecond, 530 * time.Millisecond} {
-			if took, err := read(large); err != nil || took != want {
-				t.Errorf("the %d. large one: it took %s, %v, want %s", i+1, took, err, want)
-			}
+			took, err := read(large)
+			expect.True(t, err == nil && took == want, "the %d. large one: it took %s, %v, want %s", i+1, took, err, want)
 		}
-		if took, err := read(small); err != nil || took != 30*time.Millisecond {
-			t.Errorf("a small one meanwhile: it took %s, %v", took, err)
-		}
+		took, err := read(small)
+		expect.True(t, err == nil && took == 30*time.Millisecond, "a small one meanwhile: it took %s, %v", took, err)
 		time.Sleep(time.Second)
 		for i, want := range []time.Duration{30 * time.Millisecond, 240 * time.Millisecond} { // Seven times 30 ms are longer than what few bytes keep the place for.
-			if took, err := read("a: b"); err != nil || took != want {
-				t.Errorf("the %d. of YAML: it took %s, %v, want %s", i+1, took, err, want)
-			}
+			took, err := read("a: b")
+			expect.True(t, err == nil && took == want, "the %d. of YAML: it took %s, %v, want %s", i+1, took, err, want)
 		}
 		time.Sleep(time.Second)
 		expect.Equal(t, b.sizes[0].size(), 0, "places are kept")
@@ -314,9 +306,7 @@ func TestConnectionAfterRead(t *testing.T) {
 			c.returned = true
 			c.mu.Unlock()
 			synctest.Wait()
-			if c.wrong {
-				t.Fatal("AE-3: the connection got a deadline after its handler had returned")
-			}
+			must.False(t, c.wrong, "AE-3: the connection got a deadline after its handler had returned")
 		}
 	})
 }

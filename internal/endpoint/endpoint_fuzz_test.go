@@ -207,9 +207,7 @@ func FuzzConnections(f *testing.F) {
 			t.Errorf("%q is answered with %q", sent, answer)
 		}
 		response, err := server.Client().Post(server.URL+"/review", "application/json", strings.NewReader(v1Review))
-		if err != nil {
-			t.Fatalf("after %q: %v", sent, err)
-		}
+		must.Succeed(t, err, "after %q", sent)
 		defer func() { _ = response.Body.Close() }()
 		if next, err := io.ReadAll(response.Body); err != nil || string(next) != fmt.Sprintln(v1Answer+`"allowed":false}}`) {
 			t.Errorf("after %q: got %s, %v", sent, next, err)

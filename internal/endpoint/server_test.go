@@ -42,9 +42,8 @@ func oneConnection(t *testing.T, handler http.Handler) (*http.Client, string) {
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		if n := connections.Load(); n != 1 {
-			t.Errorf("there were %d connections", n)
-		}
+		n := connections.Load()
+		expect.Equal(t, n, 1, "there were %d connections", n)
 	})
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxConnsPerHost = 1
@@ -84,15 +83,13 @@ func TestOneConnection(t *testing.T) {
 	)
 	h := held{bodies, 1 << 20, make(chan struct{}), make(chan struct{})}
 	client, url := oneConnection(t, h)
-	if _, answer, err := post(client, url, strings.NewReader(small)); err != nil || answer != "was read" {
-		t.Fatalf("the first one: got %s, %v", answer, err)
-	}
+	_, answer, err := post(client, url, strings.NewReader(small))
+	must.True(t, err == nil && answer == "was read", "the first one: got %s, %v", answer, err)
 	var writers sync.WaitGroup
 	for range large {
 		writers.Go(func() {
-			if _, answer, err := post(client, url, strings.NewReader(small+strings.Repeat(" ", 2<<20))); err != nil || answer != "was read" {
-				t.Errorf("a large one: got %s, %v", answer, err)
-			}
+			_, answer, err := post(client, url, strings.NewReader(small+strings.Repeat(" ", 2<<20)))
+			expect.True(t, err == nil && answer == "was read", "a large one: got %s, %v", answer, err)
 		})
 	}
 	eventually(t, "large bodies do not wait for places", func() bool { return bodies.sizes[1].patience() == large-4 })
@@ -232,9 +229,7 @@ func TestUnreadAnswers(t *testing.T) {
 				}()
 				go func() { _ = unreading(client, requests) }() // Without success if the connection is closed before.
 				time.Sleep(time.Second)
-				if n := answering.Load(); n == 0 {
-					t.Fatal("nothing is answered")
-				}
+				must.True(t, answering.Load() != 0, "nothing is answered")
 				time.Sleep(c.within)
 				expect.Equal(t, answering.Load(), 0, "answers are still kept")
 				close(stop)

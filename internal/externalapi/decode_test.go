@@ -29,13 +29,9 @@ func decode[T any](t *testing.T, file string) *T {
 	raw, err := yaml.YAMLToJSON(text)
 	must.Succeed(t, err)
 	whole, cut := new(T), new(T)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, whole); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	must.Succeed(t, kjson.UnmarshalCaseSensitivePreserveInts(raw, whole), "%s", file)
 	small := jsonprune.ShapeOf(reflect.TypeFor[T]()).Cut(nil, raw)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(small, cut); err != nil {
-		t.Fatalf("%s, cut: %v", file, err)
-	}
+	must.Succeed(t, kjson.UnmarshalCaseSensitivePreserveInts(small, cut), "%s, cut", file)
 	expect.DeepEqual(t, cut, whole, "%s: the cut loses something", file)
 	return whole
 }

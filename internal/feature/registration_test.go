@@ -32,9 +32,8 @@ func TestInstallation(t *testing.T) {
 		must.Succeed(t, err)
 		expect.Equal(t, selector.Matches(c.namespace), c.want, "DEP-10/%s", name)
 	}
-	if got := (Installation{Shoot: true}).Objects()["resources.gardener.cloud/managed-by"]; got != "gardener" || (Installation{}).Objects() != nil {
-		t.Errorf("A14: got %s", got)
-	}
+	got := (Installation{Shoot: true}).Objects()["resources.gardener.cloud/managed-by"]
+	expect.True(t, got == "gardener" && (Installation{}).Objects() == nil, "A14: got %s", got)
 }
 
 // TestEntry: what the entries have in common (DEP-3, DEP-4, DEP-5).

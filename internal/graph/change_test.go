@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestSetSaysWhatChanged: a contribution that is there already changes nothing, in whatever order it comes, so that checks are not held up.
@@ -40,9 +41,7 @@ func TestCyclesOfOneKind(t *testing.T) {
 	g := New(testSchema)
 	g.Set(middle("a"), []Edge{{From: middle("a"), To: middle("b")}, {From: middle("a"), To: sink("s")}})
 	g.Set(middle("b"), []Edge{{From: middle("b"), To: middle("a")}})
-	if !g.Check(middle("b"), sink("s")).Reached {
-		t.Fatal("BH-GR-4: b does not lead to the sink over a")
-	}
+	must.True(t, g.Check(middle("b"), sink("s")).Reached, "BH-GR-4: b does not lead to the sink over a")
 	g.Set(middle("a"), []Edge{{From: middle("a"), To: middle("b")}})
 	for _, name := range []string{"a", "b"} {
 		expect.False(t, g.Check(middle(name), sink("s")).Reached, "BH-GR-4: %s leads to the sink, and no edge does", name)
@@ -86,9 +85,8 @@ func TestLongWays(t *testing.T) {
 	}
 	g.Set(low("l"), edges)
 	expect.Equal(t, len(g.Explain(low("l"), sink("a")).Path), 3, "DBG-4: the path")
-	if e := g.Explain(low("l"), sink("b")); e.Path != nil || !e.Known || len(e.Elsewhere) > 5 {
-		t.Errorf("DBG-4: a refusal is explained by %+v", e)
-	}
+	e := g.Explain(low("l"), sink("b"))
+	expect.True(t, e.Path == nil && e.Known && len(e.Elsewhere) <= 5, "DBG-4: a refusal is explained by %+v", e)
 }
 
 // TestNamesOfManySizes: names and namespaces are found and forgotten whatever their length, as the table of names grows.
@@ -112,8 +110,7 @@ func TestNamesOfManySizes(t *testing.T) {
 			t.Fatalf("GR-6: %s is still there", g.String(at(i)))
 		}
 	}
-	if vertices, edges := g.Size(); vertices != 0 || edges != 0 {
-		t.Errorf("GR-6: %d vertices and %d edges are left", vertices, edges)
-	}
+	vertices, edges := g.Size()
+	expect.True(t, vertices == 0 && edges == 0, "GR-6: %d vertices and %d edges are left", vertices, edges)
 	checkSupports(t, g)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func low(name string) Vertex    { return Vertex{0, "n", name} }
@@ -46,9 +47,8 @@ func TestClasses(t *testing.T) {
 			expect.Equal(t, g.CheckManaged(c.from, c.to), c.want)
 		})
 	}
-	if v, e := g.Size(); v != 6 || e != 6 {
-		t.Errorf("%d vertices and %d edges, want 6 and 6: parallel edges count once", v, e)
-	}
+	v, e := g.Size()
+	expect.True(t, v == 6 && e == 6, "%d vertices and %d edges, want 6 and 6: parallel edges count once", v, e)
 	expect.Equal(t, g.String(sink("child"))+" "+g.String(low("x")), "Sink:child Low:n/x", "BH-GR-1")
 }
 
@@ -80,9 +80,8 @@ func TestExplainIsBounded(t *testing.T) {
 	expect.True(t, len(e.Elsewhere) == 5 && len(e.Ends) == 5,
 		"DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.Elsewhere), len(e.Ends))
 	g.Set(low("l"), []Edge{{From: low("l"), To: middle("m")}})
-	if got, want := g.Explain(low("l"), sink("other")).Ends, [][]Vertex{{low("l"), middle("m")}}; !cmp.Equal(got, want) {
-		t.Errorf("DBG-4: got the ends %v, want %v", got, want)
-	}
+	got, want := g.Explain(low("l"), sink("other")).Ends, [][]Vertex{{low("l"), middle("m")}}
+	expect.DeepEqual(t, got, want, "DBG-4")
 }
 
 // TestReadersNeverSeeHalf is GR-3: while one owner moves between two sinks, a reader always sees exactly one of them through
@@ -129,9 +128,8 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 
 // TestLayout: what a check reads of a vertex is one line of the caches.
 func TestLayout(t *testing.T) {
-	if size := unsafe.Sizeof(vertex{}); size != 64 {
-		t.Errorf("a vertex has %d bytes, want 64", size)
-	}
+	size := unsafe.Sizeof(vertex{})
+	expect.Equal(t, size, 64, "a vertex has %d bytes", size)
 	if size := unsafe.Sizeof(label{}); size != 64 {
 		t.Errorf("a namespace has %d bytes, want 64", size)
 	}
@@ -143,9 +141,8 @@ func TestLayout(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	g := New(testSchema)
 	g.Set(middle("m"), []Edge{{From: low("l"), To: middle("m")}, {From: middle("m"), To: sink("a")}})
-	if n := testing.AllocsPerRun(100, func() { g.Check(low("l"), sink("a")) }); n > 0 {
-		t.Errorf("a check allocates %v times", n)
-	}
+	n := testing.AllocsPerRun(100, func() { g.Check(low("l"), sink("a")) })
+	expect.Equal(t, n, 0, "a check allocates %v times", n)
 }
 
 // TestPagesHoldNoLock: the filter of a page runs without a lock, vertices and edges are copied in bounded parts, and what cannot be shown
@@ -186,8 +183,6 @@ func TestPagesHoldNoLock(t *testing.T) {
 		for _, n := range part {
 			edges += len(n.In) + len(n.Out)
 		}
-		if edges > atOnce+200 || len(part) > atOnce {
-			t.Fatalf("%d vertices and %d edges at once", len(part), edges)
-		}
+		must.True(t, edges <= atOnce+200 && len(part) <= atOnce, "%d vertices and %d edges at once", len(part), edges)
 	}
 }

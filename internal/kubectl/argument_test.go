@@ -3,6 +3,8 @@ package kubectl
 import (
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestManagedResourceName: CLI-51: a ManagedResource is named with or without its kind, in each form that kubectl takes.
@@ -11,19 +13,15 @@ func TestManagedResourceName(t *testing.T) {
 		"x": "x", "mr/x": "x", "mr x": "x", "MR/x": "x", "ManagedResource x": "x", "managedresources/x": "x", "": "",
 		"managedresources.resources.gardener.cloud/x": "x", "ManagedResource.v1alpha1.resources.gardener.cloud x": "x",
 	} {
-		if got, err := managedResourceName(strings.Fields(arguments)); err != nil || got != want {
-			t.Errorf("CLI-51/%s: %q, %v", arguments, got, err)
-		}
+		got, err := managedResourceName(strings.Fields(arguments))
+		expect.True(t, err == nil && got == want, "CLI-51/%s: %q, %v", arguments, got, err)
 	}
 	for arguments, want := range map[string]string{
 		"cm/x": "cm is not a ManagedResource", "mr.example.com x": "mr.example.com is not a ManagedResource", "mr/": "want NAME, mr/NAME",
 		"/x": "want NAME, mr/NAME", "mr x y": "want NAME, mr/NAME", "mr/x/y": "want NAME, mr/NAME",
 	} {
-		if got, err := managedResourceName(strings.Fields(arguments)); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("CLI-51/%s: %q, %v", arguments, got, err)
-		}
+		got, err := managedResourceName(strings.Fields(arguments))
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), want), "CLI-51/%s: %q, %v", arguments, got, err)
 	}
-	if _, err := oneManagedResource(nil); err == nil {
-		t.Error("CLI-51: no name is no error")
-	}
+	expect.Error(t, expect.ErrorOf(oneManagedResource(nil)), "CLI-51: no name is no error")
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -91,9 +92,8 @@ func TestCheck(t *testing.T) {
 			if objects[tc.path] = tc.object; tc.object == gone || tc.path == "" {
 				delete(objects, tc.path)
 			}
-			if code, out, _ := answering(t, objects, "check", "-n", "n"); code != tc.code || !strings.Contains(out, tc.want) {
-				t.Errorf("exit code %d:\n%s", code, out)
-			}
+			code, out, _ := answering(t, objects, "check", "-n", "n")
+			expect.True(t, code == tc.code && strings.Contains(out, tc.want), "exit code %d:\n%s", code, out)
 		})
 	}
 	const secret = "/api/v1/namespaces/n/secrets/tls"
@@ -114,7 +114,6 @@ func TestCheck(t *testing.T) {
 			t.Errorf("CLI-58: exit code %d, no %q in\n%s", code, want.text, out)
 		}
 	}
-	if code, out, _ := answering(t, fine, "check", "-n", "n", "-o", "jsonpath={[*].result}"); code != 0 || out != "ok ok ok ok ok ok" {
-		t.Errorf("CLI-58: exit code %d: %s", code, out)
-	}
+	code, out, _ := answering(t, fine, "check", "-n", "n", "-o", "jsonpath={[*].result}")
+	expect.True(t, code == 0 && out == "ok ok ok ok ok ok", "CLI-58: exit code %d: %s", code, out)
 }

@@ -76,9 +76,8 @@ func TestConnection(t *testing.T) {
 		"--certificate-authority=x": "source: ",
 	} {
 		c := connected(t, arguments, "--kubeconfig", kubeconfig.File(t, source.URL))
-		if _, err := c.open(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("CLI-50: %s: %v", arguments, err)
-		}
+		_, err := c.open(t.Context())
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), want), "CLI-50: %s: %v", arguments, err)
 	}
 }
 

@@ -64,11 +64,7 @@ func TestResolve(t *testing.T) {
 	}
 	for group, fails := range map[string]bool{"stale.example": true, "unknown.example": false} {
 		k, err := found.target.served(t.Context(), schema.GroupVersionKind{Group: group, Version: "v1", Kind: "X"})
-		if k != nil || (err != nil) != fails {
-			t.Errorf("CLI-51/%s: got %v, %v", group, k, err)
-		}
+		expect.True(t, k == nil && (err != nil) == fails, "CLI-51/%s: got %v, %v", group, k, err)
 	}
-	if requests > 2 {
-		t.Errorf("CLI-51: %d requests", requests)
-	}
+	expect.True(t, requests <= 2, "CLI-51: %d requests", requests)
 }

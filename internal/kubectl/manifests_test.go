@@ -9,6 +9,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -31,13 +32,11 @@ func TestManifests(t *testing.T) {
 		"manifests mr/x -n n": documents, "manifests x -n n -o yaml": documents, "manifests x -n n -o name": "ConfigMap c\nSecret s\n",
 		"manifests x -n n -o jsonpath={.items[*].kind}": "ConfigMap Secret",
 	} {
-		if code, out, _ := answering(t, objects, strings.Fields(arguments)...); code != 0 || out != want {
-			t.Errorf("CLI-53/%s: exit code %d:\n%s", arguments, code, out)
-		}
+		code, out, _ := answering(t, objects, strings.Fields(arguments)...)
+		expect.True(t, code == 0 && out == want, "CLI-53/%s: exit code %d:\n%s", arguments, code, out)
 	}
-	if code, out, _ := answering(t, objects, "manifests", "y", "-n", "n"); code != 2 || out != "Error: ManagedResource n/y does not exist\n" {
-		t.Errorf("CLI-53: exit code %d: %s", code, out)
-	}
+	code, out, _ := answering(t, objects, "manifests", "y", "-n", "n")
+	expect.True(t, code == 2 && out == "Error: ManagedResource n/y does not exist\n", "CLI-53: exit code %d: %s", code, out)
 	objects["/api/v1/namespaces/n/secrets/two"] = fmt.Sprintf(`{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "two", "namespace": "n"}, "data": {"a.yaml": %q}}`, encoded([]byte("loud")))
 	if code, out, _ := answering(t, objects, "manifests", "x", "-n", "n"); code != 2 || !strings.HasPrefix(out, documents+"Error: Could not decode all new resources: [Could not decode resource at index 0 in 'a.yaml'") {
 		t.Errorf("CLI-53: exit code %d: %s", code, out)

@@ -35,9 +35,7 @@ func TestFormats(t *testing.T) {
 	}
 	for _, text := range []string{"table", "jsonpath=", "jsonpath", "jsonpath={.a"} {
 		var f format
-		if err := f.Set(text); err == nil {
-			t.Errorf("CLI-52: %s is accepted", text)
-		}
+		expect.Error(t, f.Set(text), "CLI-52: %s is accepted", text)
 	}
 }
 
@@ -88,8 +86,7 @@ func TestSelectors(t *testing.T) {
 		}
 	}
 	for _, arguments := range []string{"tree x -l a=b", "diff x -l a=b", "diff -l a=b -f file", "diff"} {
-		if code, out, asked := answering(t, list, strings.Fields(arguments)...); code != 2 || len(asked) > 0 {
-			t.Errorf("CLI-52/%s: exit code %d, asked %v:\n%s", arguments, code, asked, out)
-		}
+		code, out, asked := answering(t, list, strings.Fields(arguments)...)
+		expect.True(t, code == 2 && len(asked) == 0, "CLI-52/%s: exit code %d, asked %v:\n%s", arguments, code, asked, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/test/env/kubeconfig"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -27,9 +28,8 @@ func aGarden(t *testing.T, objects map[string]string, servers map[string]string)
 		case isIssue && r.Method == http.MethodPost && servers[shoot] != "":
 			request := map[string]any{}
 			body, _ := io.ReadAll(r.Body)
-			if err := json.Unmarshal(body, &request); err != nil || request["kind"] != "AdminKubeconfigRequest" {
-				t.Errorf("CLI-63: got %s, %v", body, err)
-			}
+			err := json.Unmarshal(body, &request)
+			expect.True(t, err == nil && request["kind"] == "AdminKubeconfigRequest", "CLI-63: got %s, %v", body, err)
 			content, _ := os.ReadFile(kubeconfig.File(t, servers[shoot]))
 			request["status"] = map[string]any{"kubeconfig": base64.StdEncoding.EncodeToString(content)}
 			_ = json.NewEncoder(w).Encode(request)
@@ -101,8 +101,7 @@ func TestShoot(t *testing.T) {
 	} {
 		url, _ := aGarden(t, tc.objects, tc.servers)
 		c := connected(t, append(tc.arguments, "--kubeconfig", kubeconfig.File(t, url))...)
-		if _, err := c.open(t.Context()); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
-			t.Errorf("%s: got %v, want %s", name, err, tc.want)
-		}
+		_, err := c.open(t.Context())
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), tc.want), "%s: got %v, want %s", name, err, tc.want)
 	}
 }

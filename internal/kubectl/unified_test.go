@@ -31,9 +31,7 @@ func TestUnified(t *testing.T) {
 			if tc.want != "" {
 				want += "--- a\n+++ b\n" + tc.want
 			}
-			if got := unified("a", "b", tc.before, tc.after); got != want {
-				t.Errorf("CLI-12: got\n%s\nwant\n%s", got, want)
-			}
+			expect.Equal(t, unified("a", "b", tc.before, tc.after), want, "CLI-12")
 		})
 	}
 	long := unified("a", "b", strings.Repeat("a\n", 3000)+"b\n", strings.Repeat("c\n", 3000)+"d\n")
@@ -63,8 +61,7 @@ func TestPropertyUnified(t *testing.T) {
 			rt.Fatalf("CLI-12: %v: %s\n%s", err, out, patch)
 		}
 		got, err := os.ReadFile(file)
-		if err != nil || string(got) != after {
-			rt.Fatalf("CLI-12: %v: patched to\n%s\nwant\n%s\nby\n%s", err, got, after, patch)
-		}
+		expect.True(rt, err == nil && string(got) == after,
+			"CLI-12: %v: patched to\n%s\nwant\n%s\nby\n%s", err, got, after, patch)
 	})
 }

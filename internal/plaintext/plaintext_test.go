@@ -38,9 +38,7 @@ func TestHarmful(t *testing.T) {
 	}
 	for _, bad := range bytes {
 		var out strings.Builder
-		if _, err := NewWriter(&out).Write([]byte("a" + bad + "b")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, expect.ErrorOf(NewWriter(&out).Write([]byte("a"+bad+"b"))))
 		if bad != "\n" && bad != "\t" && (out.String() == "a"+bad+"b" || !strings.HasPrefix(out.String(), `a\u`) || !strings.HasSuffix(out.String(), "b")) {
 			t.Errorf("CLI-40: %q is printed as %q", bad, out.String())
 		}
@@ -75,12 +73,8 @@ func TestWriter(t *testing.T) {
 	if want := "\x1b[1ma\x1b[0m\tb" + `\u001b]0;title\u0007` + "\n"; err != nil || n != 22 || out.String() != want || Unwrap(w) != &out || Unwrap(&out) != &out {
 		t.Errorf("CLI-40: %d, %v: got %q, want %q", n, err, out.String(), want)
 	}
-	if _, err := NewWriter(iotest.TruncateWriter(nil, 0)).Write(nil); err != nil {
-		t.Error(err)
-	}
-	if _, err := NewWriter(failing{}).Write([]byte("a")); err == nil {
-		t.Error("CLI-40: a failure is lost")
-	}
+	expect.Succeed(t, expect.ErrorOf(NewWriter(iotest.TruncateWriter(nil, 0)).Write(nil)))
+	expect.Error(t, expect.ErrorOf(NewWriter(failing{}).Write([]byte("a"))), "CLI-40: a failure is lost")
 }
 
 type failing struct{}
@@ -98,14 +92,10 @@ func TestPropertyOfWriter(t *testing.T) {
 		w := NewWriter(&cut)
 		for rest := content; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
-			if _, err := w.Write(rest[:n]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(w.Write(rest[:n])))
 			rest = rest[n:]
 		}
-		if whole.String() != cut.String() {
-			t.Fatalf("CLI-40: %q is printed as %q in parts", whole.String(), cut.String())
-		}
+		expect.Equal(t, whole.String(), cut.String(), "CLI-40: %q is printed as %q in parts", whole.String(), cut.String())
 		var read map[string]string
 		if err := json.Unmarshal([]byte(whole.String()), &read); err != nil || read[text] != text {
 			t.Fatalf("CLI-40: %v: %q", err, whole.String())

@@ -71,17 +71,15 @@ func TestErrorsAreToldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := run(t, executable(tc.prepare, nil, io.Discard), tc.arguments...)
-			if code != 1 || out != "" || errOut != tc.want {
-				t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, out, errOut)
-			}
+			expect.True(t, code == 1 && out == "" && errOut == tc.want,
+				"exit code %d, stdout %q, stderr:\n%s", code, out, errOut)
 		})
 	}
 
 	var log bytes.Buffer
 	code, out, errOut := run(t, executable(nil, errors.New("lost"), &log))
-	if code != 1 || out != "" || errOut != "" || strings.Count(log.String(), "lost") != 1 {
-		t.Errorf("OPB-8: exit code %d, stdout %q, stderr %q, log %s", code, out, errOut, log.String())
-	}
+	expect.True(t, code == 1 && out == "" && errOut == "" && strings.Count(log.String(), "lost") == 1,
+		"OPB-8: exit code %d, stdout %q, stderr %q, log %s", code, out, errOut, log.String())
 	if code, out, errOut = run(t, executable(nil, nil, io.Discard), "show"); code != 0 || out != "shown\n" || errOut != "" {
 		t.Errorf("a verb: exit code %d, stdout %q, stderr %q", code, out, errOut)
 	}
@@ -116,15 +114,11 @@ Deprecated flags:
 Environment:
   THING                                             what it is about
 `
-	if code != 0 || errOut != "" {
-		t.Errorf("exit code %d, stderr %q", code, errOut)
-	}
+	expect.True(t, code == 0 && errOut == "", "exit code %d, stderr %q", code, errOut)
 	head, _, _ := strings.Cut(out, "  THING")
 	expect.DeepEqual(t, head, strings.Split(want, "  THING")[0])
 	for _, part := range []string{"THING ", "KUBERNETES_SERVICE_HOST", "Exit codes:\n  0  ", "Smallest configuration:\n  kind: Thing\n", "Documents:\n  docs/thing.md\n"} {
-		if !strings.Contains(out, part) {
-			t.Errorf("%q is missing in\n%s", part, out)
-		}
+		expect.Contains(t, out, part, "%q is missing", part)
 	}
 	if _, out, _ = run(t, executable(nil, nil, io.Discard), "show", "--help"); !strings.HasPrefix(out, "Show it\n\nUsage:\n  thing show [flags]\n") {
 		t.Errorf("of a verb: %s", out)
@@ -133,9 +127,8 @@ Environment:
 
 func TestManPagesAndReference(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man")
-	if code, _, errOut := run(t, executable(nil, nil, io.Discard), "man", "--dir="+dir); code != 0 {
-		t.Fatal(errOut)
-	}
+	code, _, errOut := run(t, executable(nil, nil, io.Discard), "man", "--dir="+dir)
+	must.Equal(t, code, 0, "%s", errOut)
 	for file, parts := range map[string][]string{
 		"thing.1":            {".TH THING 1 ", ".SH NAME\nthing \\- Do a thing\n", "It runs here.\n.PP\nAnd there.\n", ".SH FLAGS\n.TP\n.B \\-\\-config file\nthe file\n", ".SH DEPRECATED FLAGS\n.TP\n.B \\-\\-old int\nuse things.new\n"},
 		"thing-show.1":       {".SH NAME\nthing\\-show \\- Show it\n"},
@@ -145,14 +138,10 @@ func TestManPagesAndReference(t *testing.T) {
 		content, err := os.ReadFile(filepath.Join(dir, file))
 		must.Succeed(t, err)
 		for _, part := range parts {
-			if !strings.Contains(string(content), part) {
-				t.Errorf("%s: %q is missing in\n%s", file, part, content)
-			}
+			expect.Contains(t, string(content), part, "%s: %q is missing", file, part)
 		}
 	}
-	if got := roff("-a\n.b\\c\n'd"); got != "\\-a\n\\&.b\\ec\n\\&'d" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, roff("-a\n.b\\c\n'd"), "\\-a\n\\&.b\\ec\n\\&'d")
 }
 
 // Every shell gets its script, and the script's questions are answered.
@@ -163,9 +152,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	code, out, _ := run(t, executable(nil, nil, io.Discard), "__complete", "--")
-	if code != 0 || !strings.Contains(out, "--config") || strings.Contains(out, "--old") {
-		t.Errorf("exit code %d: %s", code, out)
-	}
+	expect.True(t, code == 0 && strings.Contains(out, "--config") && !strings.Contains(out, "--old"),
+		"exit code %d: %s", code, out)
 }
 
 type thing struct {
@@ -241,9 +229,7 @@ func TestValidateConfig(t *testing.T) {
 			must.Succeed(t, os.WriteFile(file, []byte(tc.file), 0o600))
 			code, out, errOut := run(t, command, append([]string{"validate-config", file}, tc.flags...)...)
 			out, errOut = strings.ReplaceAll(out, file, "F"), strings.ReplaceAll(errOut, file, "F")
-			if code != tc.code || out != tc.stdout {
-				t.Errorf("exit code %d, stdout %q", code, out)
-			}
+			expect.True(t, code == tc.code && out == tc.stdout, "exit code %d, stdout %q", code, out)
 			if name == "no YAML" && strings.HasPrefix(errOut, tc.stderr) && strings.Count(errOut, "\n") == 1 {
 				return // The rest is the parser's.
 			}
@@ -265,9 +251,8 @@ func TestValidateConfig(t *testing.T) {
 	}
 	code, out, _ = run(t, command, "validate-config", "-o", "json", bad, good)
 	var got []remark
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 1 {
-		t.Errorf("CLI-9: exit code %d: %v", code, err)
-	}
+	err := json.Unmarshal([]byte(out), &got)
+	expect.True(t, err == nil && code == 1, "CLI-9: exit code %d: %v", code, err)
 	want := []remark{{bad, "error", "naem: Forbidden: unknown key"}, {good, "warning", "waits is an older name of wait"}}
 	expect.DeepEqual(t, got, want, "CLI-9")
 	if code, out, _ := run(t, command, "validate-config", "-o", "json", "--strict-config=false", bad); code != 0 || !strings.Contains(out, `"warning"`) {

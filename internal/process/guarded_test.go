@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -67,9 +68,7 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 	go func() { ended <- port.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.Succeed(t, <-ended)
 	})
 	address := port.Listener.Addr().String()
 	scheme := map[bool]string{true: "https", false: "http"}[keeper != nil]
@@ -102,22 +101,17 @@ func TestAuthentication(t *testing.T) {
 		"metrics": {"/metrics", "good", 200}, "the configuration": {"/debug/config", "good", 200}, "profiles without the right": {"/debug/pprof/heap", "good", 403},
 		"the log level without the right": {LogLevelPath, "good", 403}, "another token": {"/metrics", "bad", 401}, "no token": {"/metrics", "", 401}, "profiles without a token": {"/debug/pprof/", "", 401},
 	} {
-		if status, body := guarded("GET", c.path, c.token, ""); status != c.want {
-			t.Errorf("OPB-25: %s: %d %s", name, status, body)
-		}
+		status, body := guarded("GET", c.path, c.token, "")
+		expect.Equal(t, status, c.want, "OPB-25: %s: %s", name, body)
 	}
 	plain := served(t, nil, config, NewLogger("info", "json", io.Discard))
 	for path, want := range map[string]int{"/metrics": 200, "/debug/config": 404, "/debug/pprof/": 404, LogLevelPath: 404} {
-		if status, _ := plain("GET", path, "", ""); status != want {
-			t.Errorf("OPB-25: without authentication %s: %d", path, status)
-		}
+		expect.Equal(t, expect.First(plain("GET", path, "", "")), want, "OPB-25: without authentication %s", path)
 	}
 	// Nobody sets the level whom nobody knows.
 	profiles := served(t, &shared.Debugging{EnableProfiling: ptr.To(true)}, config, NewLogger("info", "json", io.Discard))
 	for path, want := range map[string]int{"/debug/config": 200, LogLevelPath: 404} {
-		if status, _ := profiles("GET", path, "", ""); status != want {
-			t.Errorf("OPB-25: with profiles alone %s: %d", path, status)
-		}
+		expect.Equal(t, expect.First(profiles("GET", path, "", "")), want, "OPB-25: with profiles alone %s", path)
 	}
 }
 
@@ -136,9 +130,7 @@ func TestHeadersAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := served(t, c.debugging, config, logr.Discard())("GET", "/metrics", strings.Repeat("a", c.bytes), "")
-			if status != c.want {
-				t.Errorf("got %d %s", status, body)
-			}
+			expect.Equal(t, status, c.want, "got %d %s", status, body)
 		})
 	}
 }
@@ -150,39 +142,28 @@ func TestLogLevel(t *testing.T) {
 	before := log.WithName("before").WithValues("a", "b")
 	config := reviewer(t, "good", map[string]bool{"get " + LogLevelPath: true, "put " + LogLevelPath: true})
 	ask := served(t, &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, config, log)
-	if status, body := ask("GET", LogLevelPath, "good", ""); status != 200 || body != "error\n" {
-		t.Errorf("OPB-25: %d %s", status, body)
-	}
+	status, body := ask("GET", LogLevelPath, "good", "")
+	expect.True(t, status == 200 && body == "error\n", "OPB-25: %d %s", status, body)
 	before.Info("hidden")
 	for _, wrong := range []string{"", "warn", "loud", strings.Repeat("debug", 100)} {
 		if status, body := ask("PUT", LogLevelPath, "good", wrong); status != 400 || !strings.Contains(body, "debug, info or error") {
 			t.Errorf("OPB-25: %q: %d %s", wrong, status, body)
 		}
 	}
-	if status, _ := ask("PUT", LogLevelPath, "bad", "debug"); status != 401 {
-		t.Errorf("OPB-25: %d", status)
-	}
-	if status, _ := ask("DELETE", LogLevelPath, "good", ""); status != 403 {
-		t.Errorf("OPB-25: %d", status)
-	}
+	expect.Equal(t, expect.First(ask("PUT", LogLevelPath, "bad", "debug")), 401, "OPB-25")
+	expect.Equal(t, expect.First(ask("DELETE", LogLevelPath, "good", "")), 403, "OPB-25")
 	if status, body := ask("PUT", LogLevelPath, "good", "debug\n"); status != 200 || body != "debug\n" {
 		t.Errorf("OPB-25: %d %s", status, body)
 	}
 	before.V(1).Info("shown")
 	log.WithName("after").V(1).Info("shown, too")
-	if status, _ := ask("PUT", LogLevelPath, "good", "error"); status != 200 {
-		t.Errorf("OPB-25: %d", status)
-	}
+	expect.Equal(t, expect.First(ask("PUT", LogLevelPath, "good", "error")), 200, "OPB-25")
 	before.Info("hidden")
 	text := out.text()
 	for _, want := range []string{`"from":"error","to":"debug"`, `"from":"debug","to":"error"`, `"logger":"before","msg":"shown","a":"b"`, `"logger":"after","msg":"shown, too"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("OPB-25: no %s in\n%s", want, text)
-		}
+		expect.Contains(t, text, want, "OPB-25: no")
 	}
-	if strings.Contains(text, "hidden") || strings.Contains(text, "good") {
-		t.Errorf("OPB-25: got\n%s", text)
-	}
+	expect.True(t, !strings.Contains(text, "hidden") && !strings.Contains(text, "good"), "OPB-25: got\n%s", text)
 }
 
 // lines are what is logged, by many at once.

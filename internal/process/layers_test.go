@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -67,9 +68,8 @@ func TestLayers(t *testing.T) {
 		})
 	}
 	flags := ConfigFlags{File: write(t, "name: a"), Defaults: "/none"}
-	if _, err := flags.Read(profiledFormat, &thing{}); err == nil || !strings.Contains(err.Error(), "/none: open /none: no such file") {
-		t.Errorf("a defaults file that is named has to be there: %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(flags.Read(profiledFormat, &thing{})), "/none: open /none: no such file",
+		"a defaults file that is named has to be there")
 }
 
 // TestReadOnce: a configuration that comes through a pipe is read once, by validate-config too, which would pass any file otherwise.
@@ -79,9 +79,7 @@ func TestReadOnce(t *testing.T) {
 	stdin := os.Stdin
 	os.Stdin = reader
 	t.Cleanup(func() { os.Stdin = stdin })
-	if _, err := io.WriteString(writer, "naem: a\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(io.WriteString(writer, "naem: a\n")))
 	must.Succeed(t, writer.Close())
 	command := executable(nil, nil, io.Discard)
 	command.Subcommands = []Subcommand{ValidateConfig(func(file *ConfigFlags) (any, []string, error) {
@@ -89,7 +87,6 @@ func TestReadOnce(t *testing.T) {
 		warnings, err := file.Read(thingFormat, cfg)
 		return cfg, warnings, err
 	})}
-	if code, _, errOut := run(t, command, "validate-config", "-"); code != 1 || errOut != "-: naem: Forbidden: unknown key\n" {
-		t.Errorf("exit code %d: %s", code, errOut)
-	}
+	code, _, errOut := run(t, command, "validate-config", "-")
+	expect.True(t, code == 1 && errOut == "-: naem: Forbidden: unknown key\n", "exit code %d: %s", code, errOut)
 }

@@ -16,9 +16,7 @@ func TestBuildInfo(t *testing.T) {
 	unknownKeys(registry).Set(3)
 	first, second := Metrics(registry), Metrics(registry)
 	for i := range first {
-		if first[i] != second[i] {
-			t.Errorf("%v is registered twice", first[i])
-		}
+		expect.Equal(t, first[i], second[i], "%v is registered twice", first[i])
 	}
 	families, err := registry.Gather()
 	must.Succeed(t, err)

@@ -44,9 +44,7 @@ func TestGrace(t *testing.T) {
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		result = step.result
-		if got := check(nil); !errors.Is(got, step.want) {
-			t.Errorf("%s: got %v", step.name, got)
-		}
+		expect.ErrorIs(t, check(nil), step.want, "%s", step.name)
 	}
 }
 
@@ -55,9 +53,7 @@ func TestToldOnce(t *testing.T) {
 	var lines []string
 	check := known("a", func(*http.Request) error { return result }, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	for _, result = range []error{nil, errors.New("away"), errors.New("still away"), nil, nil} {
-		if got := check(nil); !errors.Is(got, result) {
-			t.Errorf("got %v, want %v", got, result)
-		}
+		expect.ErrorIs(t, check(nil), result)
 	}
 	want := []string{`"level"=0 "msg"="Probe fails" "check"="a" "reason"="away"`, `"level"=0 "msg"="Probe is well again" "check"="a"`}
 	expect.DeepEqual(t, lines, want)
@@ -90,20 +86,15 @@ func TestOwnMetrics(t *testing.T) {
 	for _, family := range families {
 		found[family.GetName()] = true
 	}
-	if !found["go_goroutines"] || !found["process_start_time_seconds"] {
-		t.Errorf("the metrics of Go and the process: got %d families", len(families))
-	}
+	expect.True(t, found["go_goroutines"] && found["process_start_time_seconds"],
+		"the metrics of Go and the process: got %d families", len(families))
 }
 
 func TestDrain(t *testing.T) {
 	var drain Drain
-	if err := drain.Check(nil); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, drain.Check(nil))
 	drain.draining.Store(true)
-	if drain.Check(nil) == nil {
-		t.Error("OPB-17: ready though draining")
-	}
+	expect.Error(t, drain.Check(nil), "OPB-17: ready though draining")
 }
 
 // COM-2: source and target may be the same cluster.
@@ -111,13 +102,9 @@ func TestSameCluster(t *testing.T) {
 	a := &rest.Config{Host: "h", BearerToken: "t", QPS: 1}
 	b := rest.CopyConfig(a)
 	b.QPS = 2
-	if !SameCluster(a, b) {
-		t.Error("COM-2/OPB-12: limits do not matter")
-	}
+	expect.True(t, SameCluster(a, b), "COM-2/OPB-12: limits do not matter")
 	b.BearerToken = "other"
-	if SameCluster(a, b) {
-		t.Error("OPB-12: another user is another client")
-	}
+	expect.False(t, SameCluster(a, b), "OPB-12: another user is another client")
 }
 
 // OBS-1: texts of others in a line of the log are bounded, wherever they stand.
@@ -127,18 +114,13 @@ func TestLoggedTextsAreBounded(t *testing.T) {
 	log.WithValues("a", long, "b", 1).Info(long, "c", long, "d", errors.New(long), "e", "short")
 	log.Error(errors.New(long), "failed")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || len(out.String()) > 7*maxLogged {
-		t.Fatalf("%d lines of %d bytes", len(lines), out.Len())
-	}
+	must.True(t, len(lines) == 2 && len(out.String()) <= 7*maxLogged, "%d lines of %d bytes", len(lines), out.Len())
 	entry := map[string]any{}
 	must.Succeed(t, json.Unmarshal([]byte(lines[0]), &entry))
-	if entry["b"] != 1.0 || entry["e"] != "short" {
-		t.Errorf("short values have changed: %v, %v", entry["b"], entry["e"])
-	}
+	expect.True(t, entry["b"] == 1.0 && entry["e"] == "short", "short values have changed: %v, %v", entry["b"], entry["e"])
 	for _, key := range []string{"a", "c", "d", "msg"} {
-		if text, _ := entry[key].(string); len(text) > maxLogged || !strings.HasPrefix(text, "xxx") {
-			t.Errorf("%s has %d bytes", key, len(text))
-		}
+		text, _ := entry[key].(string)
+		expect.True(t, len(text) <= maxLogged && strings.HasPrefix(text, "xxx"), "%s has %d bytes", key, len(text))
 	}
 }
 
@@ -150,9 +132,7 @@ func TestSyncCheckNamesTheKinds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	awaited = nil
-	if err := check.Ready(nil); err != nil {
-		t.Errorf("got %v", err)
-	}
+	expect.Succeed(t, check.Ready(nil))
 	done := false
 	until := Awaited(Until("the folder", func() bool { return done }))
 	if err := until(nil); err == nil || err.Error() != "informers not synced yet: the folder" {
@@ -169,12 +149,8 @@ func TestLogger(t *testing.T) {
 	log.V(1).Info("hidden")
 	log.WithName("a").Info("shown", "took", 90*time.Second)
 	entry := map[string]any{}
-	if err := json.Unmarshal(out.Bytes(), &entry); err != nil {
-		t.Fatalf("OBS-1: %s: %v", out.String(), err)
-	}
-	if _, err := time.Parse("2006-01-02T15:04:05.000Z", entry["ts"].(string)); err != nil {
-		t.Errorf("OBS-1: %v", err)
-	}
+	must.Succeed(t, json.Unmarshal(out.Bytes(), &entry), "OBS-1: %s", out.String())
+	expect.Succeed(t, expect.ErrorOf(time.Parse("2006-01-02T15:04:05.000Z", entry["ts"].(string))), "OBS-1")
 	delete(entry, "ts")
 	for key, want := range map[string]string{"level": "info", "logger": "a", "msg": "shown", "took": "1m30s"} {
 		if entry[key] != want {
@@ -222,15 +198,12 @@ func TestLockCheck(t *testing.T) {
 func TestUntilFirst(t *testing.T) {
 	err := errors.New("away")
 	check := UntilFirst(func(*http.Request) error { return err })
-	if check(nil) == nil {
-		t.Error("what was never reached is ready")
-	}
+	expect.Error(t, check(nil), "what was never reached is ready")
 	err = nil
 	first := check(nil)
 	err = errors.New("away again")
-	if second := check(nil); first != nil || second != nil {
-		t.Errorf("what was reached once: got %v, %v", first, second)
-	}
+	second := check(nil)
+	expect.True(t, first == nil && second == nil, "what was reached once: got %v, %v", first, second)
 }
 
 // TestRepeatedErrors: an error that lasts has a line at once, and then fewer and fewer; another one has its own. No line has a stack.
@@ -252,9 +225,8 @@ func TestRepeatedErrors(t *testing.T) {
 		if got := lines(12*time.Second, 200*time.Millisecond, reflects); len(got) != 2 || !strings.Contains(got[1], `"notLogged":49`) || strings.Contains(out.String(), "stacktrace") {
 			t.Errorf("OBS-36, OBS-1: 60 errors in 12 s: %s", got)
 		}
-		if got := lines(24*time.Hour, time.Minute, reflects); len(got) < 140 || len(got) > 160 {
-			t.Errorf("OBS-36: 1440 errors in a day: %d lines", len(got))
-		}
+		got := lines(24*time.Hour, time.Minute, reflects)
+		expect.True(t, len(got) >= 140 && len(got) <= 160, "OBS-36: 1440 errors in a day: %d lines", len(got))
 		if got := lines(3*time.Second, time.Second, func(i int) { log.Error(errors.New("forbidden"), "Failed to watch", "kind", string(rune('A'+i))) }); len(got) != 3 {
 			t.Errorf("OBS-36: three errors that differ: %s", got)
 		}
@@ -262,8 +234,7 @@ func TestRepeatedErrors(t *testing.T) {
 			t.Errorf("OBS-36: one error of three objects: %s", got)
 		}
 		time.Sleep(3 * time.Hour)
-		if got := lines(15*time.Second, time.Second, reflects); len(got) != 2 {
-			t.Errorf("OBS-36: an error that was away for hours is new: %s", got)
-		}
+		expect.Equal(t, len(lines(15*time.Second, time.Second, reflects)), 2,
+			"OBS-36: an error that was away for hours is new")
 	})
 }

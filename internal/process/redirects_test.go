@@ -27,6 +27,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/reflector"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -107,9 +108,7 @@ func TestRESTConfig_Redirects(t *testing.T) {
 				}
 			}
 			r.status = http.StatusSwitchingProtocols
-			if err := send(t.Context()); err == nil || !strings.Contains(err.Error(), "another protocol") {
-				t.Errorf("CCH-62/%s/%s/another protocol: got %v", name, request, err)
-			}
+			expect.ErrorContains(t, send(t.Context()), "another protocol", "CCH-62/%s/%s/another protocol", name, request)
 		}
 	}
 }

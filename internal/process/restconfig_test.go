@@ -106,7 +106,6 @@ func TestTenantConfig(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := TenantConfig(&shared.ClientConnection{}); err == nil {
-		t.Error("CCH-2: the process's own cluster is no tenant's")
-	}
+	expect.Error(t, expect.ErrorOf(TenantConfig(&shared.ClientConnection{})),
+		"CCH-2: the process's own cluster is no tenant's")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // logged returns what a start logs, a map for each line.
@@ -27,9 +28,7 @@ func logged(t *testing.T, level string, body func(logr.Logger) error, arguments 
 	var lines []map[string]any
 	for line := range strings.Lines(log.String()) {
 		entry := map[string]any{}
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &entry), "%s", line)
 		lines = append(lines, entry)
 	}
 	return lines
@@ -72,9 +71,8 @@ func TestPlainFault(t *testing.T) {
 	}
 	_, within := lines[0]["stacktrace"]
 	_, ending := lines[1]["stacktrace"]
-	if within || ending || lines[1]["error"] != "stat /none: no such file or directory" {
-		t.Errorf("OBS-1: got %v", lines)
-	}
+	expect.True(t, !within && !ending && lines[1]["error"] == "stat /none: no such file or directory",
+		"OBS-1: got %v", lines)
 }
 
 // TestRoutineOfLibraries: what libraries say of each webhook, controller and failed probe is logged at debug; what else they say is at info.
@@ -87,14 +85,12 @@ func TestRoutineOfLibraries(t *testing.T) {
 		log.Info("Serving metrics server")
 		return nil
 	}
-	if got := messages(logged(t, "info", body)); len(got) != 5 || got[4] != "Serving metrics server" {
-		t.Errorf("CLI-7: at info: %v", got)
-	}
+	got := messages(logged(t, "info", body))
+	expect.True(t, len(got) == 5 && got[4] == "Serving metrics server", "CLI-7: at info: %v", got)
 	lines := logged(t, "debug", body)
 	expect.Equal(t, len(lines), 5+2*len(routine), "CLI-7: at debug: %v", messages(lines))
 	for _, line := range lines {
-		if text, _ := line["msg"].(string); routine[text] != (line["level"] == "debug") {
-			t.Errorf("CLI-7: got %v", line)
-		}
+		text, _ := line["msg"].(string)
+		expect.Equal(t, routine[text], line["level"] == "debug", "CLI-7: got %v", line)
 	}
 }

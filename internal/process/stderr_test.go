@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -26,9 +27,8 @@ func TestOutputIsPlain(t *testing.T) {
 		},
 	}}}, "show")
 	const want = `\u001b]0;title\u0007\u009b31m\u202eevil` + "\n"
-	if code != 1 || stdout != want || stderr != "Error: "+want {
-		t.Errorf("CLI-40: exit code %d: printed %q, and %q", code, stdout, stderr)
-	}
+	expect.True(t, code == 1 && stdout == want && stderr == "Error: "+want,
+		"CLI-40: exit code %d: printed %q, and %q", code, stdout, stderr)
 }
 
 // TestOneWayOut: executables print through the writers of Execute and Stderr only, so that nothing reaches a terminal as it is.
@@ -45,9 +45,7 @@ func TestOneWayOut(t *testing.T) {
 			}
 			content, err := os.ReadFile(path)
 			for i, line := range strings.Split(string(content), "\n") {
-				if direct.MatchString(line) {
-					t.Errorf("CLI-40: %s:%d prints past the printer: %s", name, i+1, line)
-				}
+				expect.False(t, direct.MatchString(line), "CLI-40: %s:%d prints past the printer: %s", name, i+1, line)
 			}
 			return err
 		})

@@ -92,9 +92,7 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 	go func() { ended <- server.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.Succeed(t, <-ended)
 	})
 	ready = func() error {
 		return server.StartedChecker()((&http.Request{}).WithContext(t.Context()))
@@ -162,9 +160,7 @@ func TestClientCertificates(t *testing.T) {
 	} {
 		expect.Equal(t, get(c.path, c.with), c.want, "%s", name)
 	}
-	if err := ready(); err != nil {
-		t.Errorf("CCA-4: readiness fails without a certificate: %v", err)
-	}
+	expect.Succeed(t, ready(), "CCA-4: readiness fails without a certificate")
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "client-ca.crt"), second.pem, 0o600))
 	eventually(t, "CCA-5: the new CA does not count", func() bool { return get("/webhooks/a", later) == "OK: served" })
 	expect.Equal(t, get("/webhooks/a", api), "no connection", "CCA-5: a certificate of the former CA")
@@ -230,9 +226,7 @@ func TestFaultsOfPorts(t *testing.T) {
 	}
 	_, err := newCertificate(dir).watcher()
 	for _, want := range []string{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), "private key does not match", "server.webhooks.tls.serverCertDir"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("PRC-40: %v does not have %q", err, want)
-		}
+		expect.ErrorContains(t, err, want, "PRC-40: %v does", err)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)

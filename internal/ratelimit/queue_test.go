@@ -29,9 +29,7 @@ func bubble(t *testing.T, rt *rapid.T, run func(ctx context.Context, fail func(f
 			}
 		})
 	})
-	if failed != "" {
-		rt.Fatal(failed)
-	}
+	expect.Equal(rt, failed, "")
 }
 
 // TestPropertyOfHonestClients: a client that keeps to the limits of its own side is never refused, alone or beside hostile ones, whatever kind of client
@@ -178,13 +176,12 @@ func TestTurnsOfParts(t *testing.T) {
 		var all sync.WaitGroup
 		ask := func(name string, path ...string) {
 			all.Go(func() {
-				if err := q.Do(WithClient(t.Context(), path...), func(context.Context) error {
+				err := q.Do(WithClient(t.Context(), path...), func(context.Context) error {
 					time.Sleep(time.Second)
 					order = append(order, name)
 					return nil
-				}); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				})
+				expect.Succeed(t, err, "%s", name)
 			})
 			synctest.Wait()
 		}
@@ -227,9 +224,7 @@ func TestFullQueue(t *testing.T) {
 		}
 		ask("other", "o")
 		mu.Lock()
-		if refused["h"] != 4 || refused["g"]+refused["o"] != 1 {
-			t.Errorf("T3-1: refused are %v", refused)
-		}
+		expect.True(t, refused["h"] == 4 && refused["g"]+refused["o"] == 1, "T3-1: refused are %v", refused)
 		mu.Unlock()
 		close(end)
 		all.Wait()
@@ -240,18 +235,10 @@ func TestFullQueue(t *testing.T) {
 func TestNoClient(t *testing.T) {
 	q := NewQueue(0, 0)
 	look := func(context.Context) error { return nil }
-	if err := q.Do(t.Context(), look); err != nil {
-		t.Errorf("got %v", err)
-	}
-	if err := (*Queue)(nil).Do(WithClient(t.Context(), "a"), look); err != nil {
-		t.Errorf("without a queue: got %v", err)
-	}
-	if err := q.Do(WithClient(t.Context(), "a"), look); !errors.Is(err, ErrRefused) {
-		t.Errorf("a queue of nothing: got %v", err)
-	}
+	expect.Succeed(t, q.Do(t.Context(), look))
+	expect.Succeed(t, (*Queue)(nil).Do(WithClient(t.Context(), "a"), look), "without a queue")
+	expect.ErrorIs(t, q.Do(WithClient(t.Context(), "a"), look), ErrRefused, "a queue of nothing")
 	ended, end := context.WithCancel(WithClient(t.Context(), "a"))
 	end()
-	if err := NewQueue(1, 1).Do(ended, look); !errors.Is(err, ErrRefused) {
-		t.Errorf("after the deadline: got %v", err)
-	}
+	expect.ErrorIs(t, NewQueue(1, 1).Do(ended, look), ErrRefused, "after the deadline")
 }

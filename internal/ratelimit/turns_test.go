@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,9 +43,7 @@ func TestTurns(t *testing.T) {
 							return
 						}
 						defer end()
-						if err := c.review(ctx); err != nil {
-							t.Error(err)
-						}
+						expect.Succeed(t, c.review(ctx))
 					})
 				}
 				all.Wait()
@@ -71,9 +68,7 @@ func TestOutsideUntilTheDeadline(t *testing.T) {
 			_, other, err = turns.Begin(t.Context())
 			return err
 		})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
+		expect.ErrorIs(t, err, context.DeadlineExceeded)
 		end()
 		expect.Equal(t, len(turns.free), 1, "the turn of another one is ended")
 		other()

@@ -17,6 +17,7 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -74,15 +75,11 @@ func TestBeginning(t *testing.T) {
 	w.known["gone"] = "0"
 	f.Start(t.Context())
 	eventually(t, "objects do not count before the end", func() bool { return w.String() == "a1 b2 gone0" })
-	if f.Synced() {
-		t.Error("what has no end is complete")
-	}
+	expect.False(t, f.Synced(), "what has no end is complete")
 	eventually(t, "nobody waits", clock.HasWaiters)
 	clock.Step(patience) // The stream is given up.
 	eventually(t, "what the second stream says is not what is known", func() bool { return w.String() == "a6" })
-	if !f.Synced() {
-		t.Error("it is not complete")
-	}
+	expect.True(t, f.Synced(), "it is not complete")
 }
 
 // keep puts what the reflector gets into its store.
@@ -166,9 +163,7 @@ func TestBeginningProperty(t *testing.T) {
 			flush()
 			must.Succeed(t, (store{f}).Replace(slices.Collect(maps.Values(temporary)), ""))
 			flush()
-			if want := (&world{known: there}).String(); w.String() != want {
-				t.Fatalf("known is %q, there is %q", w.String(), want)
-			}
+			expect.Equal(t, (&world{known: there}).String(), w.String(), "known")
 		}
 	})
 }

@@ -58,9 +58,8 @@ func TestBounds_LargeObjects(t *testing.T) {
 	})
 	read := map[string]bool{}
 	version, err := f.readList(t.Context(), func(object runtime.Object) error { read[object.(*gardencorev1beta1.Shoot).Name] = true; return nil })
-	if err != nil || version != "7" || len(read) != all || largest != pageSize {
-		t.Errorf("NAA-12: got version %s, %d objects, %v", version, len(read), err)
-	}
+	expect.True(t, err == nil && version == "7" && len(read) == all && largest == pageSize,
+		"NAA-12: got version %s, %d objects, %v", version, len(read), err)
 }
 
 // TestBounds_Exceeded: what no API server of Kubernetes answers is an error; a list beyond its limit is reported (NAA-12).
@@ -95,15 +94,9 @@ func TestBounds_OneLargeAnswer(t *testing.T) {
 	first, second := room{bounds: bounds}, room{bounds: bounds}
 	must.Succeed(t, first.take(t.Context(), smallAnswer+1))
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := second.take(ctx, smallAnswer); err != nil {
-		t.Errorf("NAA-12: a small answer waits: %v", err)
-	}
+	expect.Succeed(t, second.take(ctx, smallAnswer), "NAA-12: a small answer waits")
 	cancel()
-	if err := second.take(ctx, smallAnswer+1); !errors.Is(err, context.Canceled) {
-		t.Errorf("NAA-12: a second large answer does not wait: %v", err)
-	}
+	expect.ErrorIs(t, second.take(ctx, smallAnswer+1), context.Canceled, "NAA-12: a second large answer does not wait")
 	first.giveBack()
-	if err := second.take(t.Context(), smallAnswer+1); err != nil {
-		t.Errorf("NAA-12: a large answer waits for nobody: %v", err)
-	}
+	expect.Succeed(t, second.take(t.Context(), smallAnswer+1), "NAA-12: a large answer waits for nobody")
 }

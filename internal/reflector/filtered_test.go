@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestFiltered: events go through the function, and one that nobody takes any more does not keep what hands it over. A bubble ends with an
@@ -18,15 +20,12 @@ func TestFiltered(t *testing.T) {
 			inner.Action(watch.Added, nil)
 			inner.Action(watch.Modified, nil)
 		}()
-		if e := <-w.ResultChan(); e.Type != watch.Added {
-			t.Errorf("got %s", e.Type)
-		}
+		expect.Equal(t, (<-w.ResultChan()).Type, watch.Added)
 		synctest.Wait() // The last one is at hand.
 		w.Stop()
 		w.Stop()
 		synctest.Wait()
-		if _, open := <-w.ResultChan(); open {
-			t.Error("an event comes after the end")
-		}
+		_, open := <-w.ResultChan()
+		expect.False(t, open, "an event comes after the end")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -45,12 +46,10 @@ func TestList(t *testing.T) {
 		return nil
 	}
 	must.Succeed(t, List(t.Context(), client, kind, logr.Discard(), each))
-	if strings.Join(names, " ") != "a bad c" || strings.Join(bad, " ") != "bad" {
-		t.Errorf("got %v, and cannot decode %v", names, bad)
-	}
-	if err := List(t.Context(), client, kind, logr.Discard(), each); err == nil || !strings.Contains(err.Error(), "listing seeds.core.gardener.cloud") {
-		t.Errorf("an error of the API server: %v", err)
-	}
+	expect.True(t, strings.Join(names, " ") == "a bad c" && strings.Join(bad, " ") == "bad",
+		"got %v, and cannot decode %v", names, bad)
+	expect.ErrorContains(t, List(t.Context(), client, kind, logr.Discard(), each), "listing seeds.core.gardener.cloud",
+		"an error of the API server")
 	asked = 0
 	enough := errors.New("enough")
 	if err := List(t.Context(), client, kind, logr.Discard(), func(runtime.Object) error { return enough }); !errors.Is(err, enough) || asked != 1 {

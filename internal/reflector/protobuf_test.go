@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardenproto"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -104,9 +105,8 @@ func TestBrokenFrames(t *testing.T) {
 		"a strange one": {string(frameOf(t, "STRANGE", "Shoot", nil)), `got an invalid watch event type: "STRANGE"`},
 		"nothing of it": {string(frameOf(t, "ADDED", "Shoot", []byte{0xff})), "unable to decode watch event: "},
 	} {
-		if _, _, err := decoderOf(c.stream, none).Decode(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		_, _, err := decoderOf(c.stream, none).Decode()
+		expect.ErrorContains(t, err, c.want, "%s", name)
 	}
 }
 
@@ -122,22 +122,17 @@ func TestDecodeProtobufList(t *testing.T) {
 	var bad told
 	var items collected
 	list, err := shootShape().protobuf.decodeList(bodyOf(a, b), bad.bad, items.add)
-	if err != nil || len(items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {
-		t.Fatalf("got %+v, %v, %v", list, items, err)
-	}
+	must.True(t, err == nil && len(items) == 2 && list.ResourceVersion == "7" && list.Continue == "c",
+		"got %+v, %v, %v", list, items, err)
 	first, second := items[0].(*gardencorev1beta1.Shoot), items[1].(*gardencorev1beta1.Shoot)
-	if first.Name != "a" || *first.Spec.SeedName != "s" || second.Name != "b" || second.Spec.SeedName != nil {
-		t.Errorf("B-8: got %+v and %+v", first, second)
-	}
-	if len(bad) != 1 || !strings.HasPrefix(bad[0], "/b: spec.seedName: ") {
-		t.Errorf("B-8: told of %q", bad)
-	}
+	expect.True(t, first.Name == "a" && *first.Spec.SeedName == "s" && second.Name == "b" && second.Spec.SeedName == nil,
+		"B-8: got %+v and %+v", first, second)
+	expect.True(t, len(bad) == 1 && strings.HasPrefix(bad[0], "/b: spec.seedName: "), "B-8: told of %q", bad)
 	if _, err := shootShape().protobuf.decodeList(bodyOf(a, []byte{0xff}), bad.bad, items.add); err == nil || !strings.Contains(err.Error(), "items[1]") {
 		t.Errorf("a list that cannot be decoded: got %v", err)
 	}
-	if _, err := shootShape().protobuf.decodeList(bodyOf(a)[:20], bad.bad, items.add); err == nil {
-		t.Error("a list that is cut off is taken for one")
-	}
+	expect.Error(t, expect.ErrorOf(shootShape().protobuf.decodeList(bodyOf(a)[:20], bad.bad, items.add)),
+		"a list that is cut off is taken for one")
 }
 
 // FuzzFrames: whatever a stream says, it is read to an end or an error, and nothing is taken for an object that is none.

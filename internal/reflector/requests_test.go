@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRequests: each failure is reported with its verb, and a watch is resumed only if the last one lasted until its timeout (MRB-47).
@@ -73,14 +74,10 @@ func TestRequests(t *testing.T) {
 					},
 				}
 				source := cache.ToListerWatcherWithContext(requests.ListWatch())
-				if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, tc.list) {
-					t.Errorf("got %v, want %v", err, tc.list)
-				}
+				expect.ErrorIs(t, expect.ErrorOf(source.ListWithContext(t.Context(), metav1.ListOptions{})), tc.list)
 				if tc.list == nil {
 					opened, err := source.WatchWithContext(t.Context(), lasting)
-					if (err == nil) != (tc.end != nil) {
-						t.Fatal(err)
-					}
+					must.Equal(t, err == nil, tc.end != nil, "%v", err)
 					if err == nil {
 						go tc.end(inner)
 						for range opened.ResultChan() {

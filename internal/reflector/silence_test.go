@@ -86,9 +86,7 @@ func following(t *testing.T, whole bool, s *apiServer) (*Follower, *clocktesting
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for until := time.Now().Add(deadline); !is(); {
-		if time.Now().After(until) {
-			t.Fatal(what)
-		}
+		must.False(t, time.Now().After(until), "%v", what)
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -151,9 +149,7 @@ func TestSilence(t *testing.T) {
 				t.Fatalf("after two silent streams: got %+v, %v, want one that makes the reflector list anew", event, isOpen)
 			}
 			w.Stop()
-			if _, err := f.list(t.Context(), metav1.ListOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(f.list(t.Context(), metav1.ListOptions{})))
 			expect.Equal(t, f.Silence(), 0, "after a list the silence")
 			eventually(t, "somebody still waits", func() bool { return !clock.HasWaiters() })
 		})
@@ -200,16 +196,12 @@ func TestQuestions(t *testing.T) {
 	w, err := f.watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})
 	must.Succeed(t, err)
 	w.Stop()
-	if _, err := f.list(t.Context(), metav1.ListOptions{ResourceVersion: "5", Limit: 500}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(f.list(t.Context(), metav1.ListOptions{ResourceVersion: "5", Limit: 500})))
 	asked := s.asked()
-	if asked[0].Get("allowWatchBookmarks") != "true" || asked[0].Get("resourceVersion") != "5" {
-		t.Errorf("a watch: %v", asked[0])
-	}
-	if asked[1].Get("resourceVersion") != "" || asked[1].Get("limit") != "500" {
-		t.Errorf("the first page after a restart: %v, which is a list of exactly what was known before", asked[1])
-	}
+	expect.True(t, asked[0].Get("allowWatchBookmarks") == "true" && asked[0].Get("resourceVersion") == "5",
+		"a watch: %v", asked[0])
+	expect.True(t, asked[1].Get("resourceVersion") == "" && asked[1].Get("limit") == "500",
+		"the first page after a restart: %v, which is a list of exactly what was known before", asked[1])
 }
 
 // TestRecovers: what a stream that died unseen did not bring comes with the next one.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // told collects what is told of objects that cannot be decoded.
@@ -104,16 +105,14 @@ func TestDecodeLists(t *testing.T) {
 			continue
 		}
 		a, b := items[0].(*gardencorev1beta1.Shoot), items[1].(*gardencorev1beta1.Shoot)
-		if a.Name != "a" || *a.Spec.SeedName != "s" || b.Name != "b" || b.Spec.SeedName != nil {
-			t.Errorf("%s: got %+v and %+v", name, a, b)
-		}
+		expect.True(t, a.Name == "a" && *a.Spec.SeedName == "s" && b.Name == "b" && b.Spec.SeedName == nil,
+			"%s: got %+v and %+v", name, a, b)
 		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], c.bad)) {
 			t.Errorf("%s: told of %q, want %q", name, bad, c.bad)
 		}
 	}
 	for _, text := range []string{"{", `{"items":5}`, `{"items":[5]}`} {
-		if list, err := shootShape().decodeList([]byte(text), func(string, string, error) {}, (&collected{}).add); err == nil {
-			t.Errorf("%s is taken for a list: %+v", text, list)
-		}
+		list, err := shootShape().decodeList([]byte(text), func(string, string, error) {}, (&collected{}).add)
+		expect.Error(t, err, "%s is taken for a list: %+v", text, list)
 	}
 }

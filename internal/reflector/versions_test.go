@@ -23,6 +23,7 @@ import (
 
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -216,9 +217,7 @@ func TestRestored(t *testing.T) {
 			lost := s.there("shoots")
 			restore()
 			c.restored(s)
-			if s.there("shoots") == lost {
-				t.Fatal("nothing was lost")
-			}
+			must.True(t, s.there("shoots") != lost, "nothing was lost")
 			s.interrupt()
 			eventually(t, "the restore is not noticed", func() bool { return worlds["shoots"].String() == s.there("shoots") })
 			s.write("shoots", "later")
@@ -248,9 +247,7 @@ func TestRestoredTogether(t *testing.T) {
 	for resource, w := range worlds {
 		eventually(t, "GR-7: the restore is not noticed for "+resource, func() bool { return w.String() == s.there(resource) })
 	}
-	if got := s.listed("seeds"); got == before {
-		t.Error("GR-7: Seeds are not listed")
-	}
+	expect.True(t, s.listed("seeds") != before, "GR-7: Seeds are not listed")
 }
 
 // TestNoRestore: a watch that is interrupted is resumed where it was, without a list, whatever was changed in the meantime.
@@ -267,9 +264,8 @@ func TestNoRestore(t *testing.T) {
 		s.write("shoots", "a")
 		eventually(t, "the watch is not resumed", func() bool { return worlds["shoots"].String() == s.there("shoots") })
 	}
-	if got := s.listed("shoots"); got != before {
-		t.Errorf("GR-7: everything was listed %d times more", got-before)
-	}
+	got := s.listed("shoots")
+	expect.Equal(t, got, before, "GR-7: everything was listed %d times more", got-before)
 }
 
 // TestUnchanged: what reports whether a watch may be resumed.
@@ -302,9 +298,7 @@ func TestUnchanged(t *testing.T) {
 			must.Succeed(t, err)
 			kind := Kind{Name: "Shoot", Resource: gardencorev1beta1.Resource("shoots"), New: func() runtime.Object { return &gardencorev1beta1.Shoot{} }}
 			f := New(kind, client, clocktesting.NewFakeClock(time.Now()), logr.Discard())
-			if err := f.unchanged(t.Context()); err != nil {
-				t.Errorf("nothing is known yet: %v", err)
-			}
+			expect.Succeed(t, f.unchanged(t.Context()), "nothing is known yet")
 			shoot := &gardencorev1beta1.Shoot{}
 			shoot.Namespace, shoot.Name, shoot.ResourceVersion = "n", "a", "8"
 			b := f.begin(&metav1.ListOptions{})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/reflector"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -88,9 +89,8 @@ func TestSelectorsPossible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, clock := selectorsOf(t, c.server)
 			for range 3 {
-				if got, err := s.Possible(context.Background()); err != nil || got != c.want {
-					t.Errorf("got %v, %v, want %v", got, err, c.want)
-				}
+				got, err := s.Possible(context.Background())
+				expect.True(t, err == nil && got == c.want, "got %v, %v, want %v", got, err, c.want)
 			}
 			recent := c.server.version >= "v1.34"
 			if want := 1; !recent && c.server.reviews != want || recent && c.server.reviews != 0 {
@@ -117,9 +117,8 @@ func TestSelectorsFail(t *testing.T) {
 		t.Errorf("SEL-14: got %v", err)
 	}
 	server.fails = false
-	if got, err := s.Possible(context.Background()); err != nil || !got {
-		t.Errorf("SEL-14: the next decision asks again: got %v, %v", got, err)
-	}
+	got, err := s.Possible(context.Background())
+	expect.True(t, err == nil && got, "SEL-14: the next decision asks again: got %v, %v", got, err)
 	s, _ = selectorsOf(t, &apiServer{version: "one"})
 	if _, err := s.Possible(context.Background()); err == nil || !strings.HasPrefix(err.Error(), `failed parsing Kubernetes version "one" to semver: `) {
 		t.Errorf("SEL-14: got %v", err)
@@ -148,16 +147,10 @@ func TestSelectorsTogether(t *testing.T) {
 		second <- err
 	}()
 	cancel()
-	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who goes away gets %v", err)
-	}
+	expect.ErrorIs(t, <-first, context.Canceled, "who goes away gets")
 	server.mu.Unlock()
-	if err := <-second; err != nil {
-		t.Errorf("who stays gets %v", err)
-	}
-	if server.reviews != 1 {
-		t.Errorf("asked %d times", server.reviews)
-	}
+	expect.Succeed(t, <-second, "who stays gets")
+	expect.Equal(t, server.reviews, 1, "asked %d times", server.reviews)
 }
 
 // SEL-11, SEL-13: what is known without a request is the last answer for ten minutes, and that of a recent version for ever.
@@ -175,9 +168,8 @@ func TestSelectorsKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, clock := selectorsOf(t, c.server)
-			if possible, known := s.Known(); possible || known {
-				t.Error("SEL-13: an answer is known before anybody asked")
-			}
+			possible, known := s.Known()
+			expect.True(t, !possible && !known, "SEL-13: an answer is known before anybody asked")
 			_, _ = s.Possible(t.Context())
 			asked := clock.Now()
 			for after, want := range c.after {
@@ -190,9 +182,7 @@ func TestSelectorsKnown(t *testing.T) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if _, known := s.Known(); known {
-				t.Error("SEL-13: a look must not wait for another one")
-			}
+			expect.False(t, expect.OK(s.Known()), "SEL-13: a look must not wait for another one")
 		})
 	}
 }

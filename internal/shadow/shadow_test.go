@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
@@ -117,9 +116,8 @@ func TestWritesAreNotSent(t *testing.T) {
 	if code, _ := s.do("PATCH", one, merge, `{"metadata":{"resourceVersion":"10"},"data":{"k":"late"}}`); code != http.StatusConflict {
 		t.Errorf("a patch of the former version: %d", code)
 	}
-	if _, answer := s.do("GET", one, "", ""); text(answer, "data", "k") != "new" {
-		t.Errorf("get: %v", answer)
-	}
+	_, answer := s.do("GET", one, "", "")
+	expect.Equal(t, text(answer, "data", "k"), "new", "get: %v", answer)
 	if code, _ := s.do("POST", many, plain, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","labels":{"l":"2"}}}`); code != http.StatusCreated {
 		t.Errorf("create: %d", code)
 	}
@@ -127,15 +125,10 @@ func TestWritesAreNotSent(t *testing.T) {
 		t.Errorf("create what is there: %d", code)
 	}
 	expect.DeepEqual(t, s.names(), []string{"a", "b"})
-	if code, _ := s.do("DELETE", one, plain, `{"preconditions":{"resourceVersion":"10"}}`); code != http.StatusConflict {
-		t.Errorf("delete the former version: %d", code)
-	}
-	if code, _ := s.do("DELETE", one, plain, `{"preconditions":{"uid":"u"}}`); code != 200 {
-		t.Errorf("delete: %d", code)
-	}
-	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
-		t.Errorf("get what was deleted: %d", code)
-	}
+	expect.Equal(t, expect.First(s.do("DELETE", one, plain, `{"preconditions":{"resourceVersion":"10"}}`)), http.StatusConflict,
+		"delete the former version")
+	expect.Equal(t, expect.First(s.do("DELETE", one, plain, `{"preconditions":{"uid":"u"}}`)), 200, "delete")
+	expect.Equal(t, expect.First(s.do("GET", one, "", "")), http.StatusNotFound, "get what was deleted")
 	expect.DeepEqual(t, s.names(), []string{"b"})
 	want := []Write{
 		{Cluster: "target", Verb: "patch", Resource: "configmaps", Namespace: "n", Name: "a", Fields: []string{"data.k"}},
@@ -153,12 +146,10 @@ func TestWritesAreNotSent(t *testing.T) {
 // CLI-8: an update that changes nothing keeps the version, and is a write without fields.
 func TestUpdateWithoutChange(t *testing.T) {
 	s := start(t)
-	if code, answer := s.do("PUT", one, plain, configMap); code != 200 || versionOf(answer) != "10" {
-		t.Errorf("update: %d %v", code, answer)
-	}
-	if writes := s.Writes(); len(writes) != 1 || writes[0].Fields != nil {
-		t.Errorf("%+v", writes)
-	}
+	code, answer := s.do("PUT", one, plain, configMap)
+	expect.True(t, code == 200 && versionOf(answer) == "10", "update: %d %v", code, answer)
+	writes := s.Writes()
+	expect.True(t, len(writes) == 1 && writes[0].Fields == nil, "%+v", writes)
 }
 
 // CLI-8: what has finalizers stays until the last one goes.
@@ -166,13 +157,10 @@ func TestFinalizers(t *testing.T) {
 	s := start(t)
 	s.upstream.object = strings.Replace(configMap, `"uid"`, `"finalizers":["f"],"uid"`, 1)
 	s.do("DELETE", one, plain, "")
-	if _, answer := s.do("GET", one, "", ""); text(answer, "metadata", "deletionTimestamp") == "" {
-		t.Errorf("it does not wait: %v", answer)
-	}
+	_, answer := s.do("GET", one, "", "")
+	expect.True(t, text(answer, "metadata", "deletionTimestamp") != "", "it does not wait: %v", answer)
 	s.do("PATCH", one, merge, `{"metadata":{"finalizers":null}}`)
-	if code, _ := s.do("GET", one, "", ""); code != http.StatusNotFound {
-		t.Errorf("it is still there: %d", code)
-	}
+	expect.Equal(t, expect.First(s.do("GET", one, "", "")), http.StatusNotFound, "it is still there")
 	expect.DeepEqual(t, s.Writes()[1].Fields, []string{"metadata.finalizers"})
 }
 
@@ -215,39 +203,31 @@ func TestWatch(t *testing.T) {
 func TestDefinitions(t *testing.T) {
 	s := start(t)
 	const all = "/apis/example.org/v1/namespaces/n/widgets"
-	if code, _ := s.do("GET", "/apis/example.org/v1", "", ""); code != http.StatusNotFound {
-		t.Errorf("before: %d", code)
-	}
+	expect.Equal(t, expect.First(s.do("GET", "/apis/example.org/v1", "", "")), http.StatusNotFound, "before")
 	_, crd := s.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", plain, `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"widgets.example.org"},
 		"spec":{"group":"example.org","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true},{"name":"v2","served":false}]}}`)
-	if conditions, _ := crd["status"].(object)["conditions"].([]any); len(conditions) != 2 {
-		t.Errorf("it is not established: %v", crd)
-	}
+	conditions, _ := crd["status"].(object)["conditions"].([]any)
+	expect.Equal(t, len(conditions), 2, "it is not established: %v", crd)
 	_, found := s.do("GET", "/apis/example.org/v1", "", "")
 	resources, _ := found["resources"].([]any)
 	if len(resources) != 1 || resources[0].(object)["kind"] != "Widget" || resources[0].(object)["namespaced"] != true {
 		t.Errorf("discovery: %v", found)
 	}
-	if code, _ := s.do("GET", "/apis/example.org/v2", "", ""); code != http.StatusNotFound {
-		t.Errorf("a version that is not served: %d", code)
-	}
+	expect.Equal(t, expect.First(s.do("GET", "/apis/example.org/v2", "", "")), http.StatusNotFound,
+		"a version that is not served")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+all+"?watch=true", nil)
 	must.Succeed(t, err)
 	watch, err := s.client.Do(r)
 	must.Succeed(t, err)
 	defer watch.Body.Close() //nolint:errcheck // It is read.
-	if code, answer := s.do("GET", all+"/w", "", ""); code != http.StatusNotFound || answer["kind"] != "Status" {
-		t.Errorf("before there is one: %d %v", code, answer)
-	}
+	code, answer := s.do("GET", all+"/w", "", "")
+	expect.True(t, code == http.StatusNotFound && answer["kind"] == "Status", "before there is one: %d %v", code, answer)
 	if code, _ := s.do("POST", all, plain, `{"kind":"Widget","apiVersion":"example.org/v1","metadata":{"name":"w"}}`); code != http.StatusCreated {
 		t.Errorf("create: %d", code)
 	}
-	if code, _ := s.do("GET", all+"/w", "", ""); code != 200 {
-		t.Errorf("get: %d", code)
-	}
-	if _, list := s.do("GET", all, "", ""); len(list["items"].([]any)) != 1 {
-		t.Errorf("list: %v", list)
-	}
+	expect.Equal(t, expect.First(s.do("GET", all+"/w", "", "")), 200, "get")
+	_, list := s.do("GET", all, "", "")
+	expect.Equal(t, len(list["items"].([]any)), 1, "list: %v", list)
 	if events := bufio.NewScanner(watch.Body); !events.Scan() || !strings.Contains(events.Text(), `"type":"ADDED"`) {
 		t.Errorf("watch: %s", events.Text())
 	}
@@ -265,12 +245,10 @@ func TestTroubles(t *testing.T) {
 func TestTokens(t *testing.T) {
 	s := start(t)
 	code, answer := s.do("POST", "/api/v1/namespaces/n/serviceaccounts/x/token", plain, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":600}}`)
-	if code != http.StatusCreated || strings.Count(text(answer, "status", "token"), ".") != 2 {
-		t.Errorf("token: %d %v", code, answer)
-	}
-	if _, review := s.do("POST", "/apis/authentication.k8s.io/v1/tokenreviews", plain, `{"spec":{"token":"t","audiences":["a"]}}`); cmp.Diff(object{"authenticated": true, "audiences": []any{"a"}}, review["status"]) != "" {
-		t.Errorf("review: %v", review)
-	}
+	expect.True(t, code == http.StatusCreated && strings.Count(text(answer, "status", "token"), ".") == 2,
+		"token: %d %v", code, answer)
+	_, review := s.do("POST", "/apis/authentication.k8s.io/v1/tokenreviews", plain, `{"spec":{"token":"t","audiences":["a"]}}`)
+	expect.DeepEqual(t, review["status"], object{"authenticated": true, "audiences": []any{"a"}}, "review: %v", review)
 	if s.Assumed() != 1 || len(s.Writes()) != 1 || s.Writes()[0].Subresource != "token" {
 		t.Errorf("%d, %v", s.Assumed(), s.Writes())
 	}

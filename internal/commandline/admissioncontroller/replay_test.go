@@ -22,9 +22,8 @@ func TestReplayPage(t *testing.T) {
 	for _, more := range [][]string{{"--compare", "docs/examples/replay/narrow.yaml"}, {"--without-edges", "GE-45"}} {
 		arguments := append([]string{"replay", "--audit-log", "docs/examples/replay/audit.log"}, more...)
 		var out strings.Builder
-		if code := process.Execute(Command(), arguments, &out, &out); code != 1 {
-			t.Errorf("RPL-2: exit code %d: %s", code, out.String())
-		}
+		code := process.Execute(Command(), arguments, &out, &out)
+		expect.Equal(t, code, 1, "RPL-2: exit code %d: %s", code, out.String())
 		expect.Contains(t, string(page), "$ admission-controller "+strings.Join(arguments, " ")+"\n"+out.String(),
 			"RPL-2: docs/operations/replay.md does not show")
 	}
@@ -70,9 +69,8 @@ func TestReplayAgainst(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	if code := process.Execute(Command(), []string{"replay", "--audit-log", "-", "--against", self}, &out, &out); code != 2 {
-		t.Errorf("RPL-8: exit code %d: %s", code, out.String())
-	}
+	code := process.Execute(Command(), []string{"replay", "--audit-log", "-", "--against", self}, &out, &out)
+	expect.Equal(t, code, 2, "RPL-8: exit code %d: %s", code, out.String())
 }
 
 // TestReplay: the verb says with its exit code whether something differs, and prints the table.

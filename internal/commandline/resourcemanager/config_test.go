@@ -280,9 +280,8 @@ func TestNodeAgents(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
-	if c := cfg.Webhooks.NodeAgentAuthorizer; !c.Nodes.AllowWatchAll || c.MaxStaleness.Duration != 3*time.Minute {
-		t.Errorf("got %+v", c)
-	}
+	c := cfg.Webhooks.NodeAgentAuthorizer
+	expect.True(t, c.Nodes.AllowWatchAll && c.MaxStaleness.Duration == 3*time.Minute, "got %+v", c)
 	cfg, _, err = load(t, noElection+"webhooks: {nodeAgentAuthorizer: {enabled: true}}")
 	must.Succeed(t, err)
 	if c := cfg.Webhooks.NodeAgentAuthorizer; c.Nodes.AllowWatchAll || c.MaxStaleness.Duration != 10*time.Minute {

@@ -135,9 +135,8 @@ func TestWritesOneCondition(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	families, err := f.registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "espalier_csr_decisions_total" {
-		t.Fatalf("got %v, error %v", families, err)
-	}
+	must.True(t, err == nil && len(families) == 1 && families[0].GetName() == "espalier_csr_decisions_total",
+		"got %v, error %v", families, err)
 	for i, outcome := range []string{"approved", "denied"} {
 		if m := families[0].Metric[i]; m.Label[0].GetValue() != outcome || m.Label[1].GetValue() != certificatesv1.KubeletServingSignerName || m.Counter.GetValue() != 1 {
 			t.Errorf("got %v, want one %s", m, outcome)
@@ -165,9 +164,8 @@ func TestNodeAgentAccountByProfile(t *testing.T) {
 			f.Reconciler = New(options)
 			f.machine("m", "a")
 			must.Succeed(t, f.run("agent"))
-			if got := f.conditions("agent"); len(got) != 1 || got[0].Type != want {
-				t.Errorf("R8, SW-4: got %+v, want %s", got, want)
-			}
+			got := f.conditions("agent")
+			expect.True(t, len(got) == 1 && got[0].Type == want, "R8, SW-4: got %+v, want %s", got, want)
 		})
 	}
 }
@@ -221,13 +219,11 @@ func TestConflict(t *testing.T) {
 		object.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "Operator"}}
 		return f.target.Status().Update(t.Context(), object)
 	}
-	if err := f.run("csr-a"); !apierrors.IsConflict(err) {
-		t.Errorf("got %v, want a conflict", err)
-	}
+	err := f.run("csr-a")
+	expect.True(t, apierrors.IsConflict(err), "got %v, want a conflict", err)
 	expect.Succeed(t, f.run("csr-a"))
-	if c := f.conditions("csr-a"); len(c) != 1 || c[0].Reason != "Operator" {
-		t.Errorf("got %+v", c)
-	}
+	c := f.conditions("csr-a")
+	expect.True(t, len(c) == 1 && c[0].Reason == "Operator", "got %+v", c)
 }
 
 // unserved answers as an API server does that does not know Machines.
@@ -243,9 +239,8 @@ func (unserved) List(context.Context, client.ObjectList, ...client.ListOption) e
 // CSR-6, CSR-31: that Machines are not known at all says nothing about one of them.
 func TestUnknownKindIsNoMissingMachine(t *testing.T) {
 	view := &liveView{machines: unserved{}, namespace: "machines"}
-	if _, found, err := view.Machine(t.Context(), "m"); found || err == nil {
-		t.Errorf("got found %v, error %v", found, err)
-	}
+	_, found, err := view.Machine(t.Context(), "m")
+	expect.True(t, !found && err != nil, "got found %v, error %v", found, err)
 	expect.Error(t, expect.ErrorOf(view.MachinesOf(t.Context(), "n")), "no error")
 	if count, err := view.MachinesOf(t.Context(), strings.Repeat("x", 64)); count != 0 || err != nil {
 		t.Errorf("CSR-15: no label can have this value: got %d, %v", count, err)

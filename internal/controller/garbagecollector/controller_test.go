@@ -446,9 +446,8 @@ func TestPropertyCollector(t *testing.T) {
 		// An object that is created during the first look may be listed too late to begin the second one, if there is nothing left to check.
 		left := f.left()
 		for _, name := range names {
-			if is := slices.Contains(left, "ns/"+name); is == want[name] {
-				rt.Errorf("%s is left: %v, want it deleted: %v", name, is, want[name])
-			}
+			is := slices.Contains(left, "ns/"+name)
+			expect.True(rt, is != want[name], "%s is left: %v, want it deleted: %v", name, is, want[name])
 		}
 	})
 }

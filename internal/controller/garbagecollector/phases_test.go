@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var oldKey = key{references.ConfigMap, "a", "old"}
@@ -87,9 +88,7 @@ func TestPhases(t *testing.T) {
 			}
 			f.clock.SetTime(f.clock.Now().Add(tc.after))
 			f.run()
-			if got := len(f.left()) == 1; got != tc.next {
-				t.Fatalf("left by the next run: %v, want %v", got, tc.next)
-			}
+			must.Equal(t, len(f.left()) == 1, tc.next, "left by the next run")
 			if !tc.next {
 				return
 			}
@@ -119,9 +118,8 @@ func TestMarkIsBound(t *testing.T) {
 		return nil
 	}
 	f.run()
-	if c := f.configMap(); internalreferences.Marked(&c.ObjectMeta) {
-		t.Errorf("GC-17: another version was marked: %v", c.Annotations)
-	}
+	c := f.configMap()
+	expect.False(t, internalreferences.Marked(&c.ObjectMeta), "GC-17: another version was marked: %v", c.Annotations)
 	f.onPatch = func(client.Object) error { return errors.New("no") }
 	const want = "Could not delete all unused resources: 1 error occurred: ConfigMap a/old: no"
 	if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != want {

@@ -150,9 +150,8 @@ func TestRefusedDeletion(t *testing.T) {
 		}
 		return f.lists
 	}
-	if got := lists(time.Hour); got["Pod"] > 4 || got["Secret"] > 3 {
-		t.Errorf("the first hour has cost %v", got)
-	}
+	got := lists(time.Hour)
+	expect.True(t, got["Pod"] <= 4 && got["Secret"] <= 3, "the first hour has cost %v", got)
 	if got := lists(100 * time.Hour); got["Pod"] > 2*8 { // After 1, 2, 4, 8, 16, 24, 24 and 24 hours.
 		t.Errorf("the next 100 hours have cost %v", got)
 	}

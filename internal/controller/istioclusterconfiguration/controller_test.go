@@ -103,9 +103,8 @@ func TestForeign(t *testing.T) {
 	foreign.Object["spec"] = map[string]any{"mine": "own"}
 	r, server := fixture(t, foreign)
 	expect.ErrorContains(t, expect.ErrorOf(r.Reconcile(context.Background(), request)), "is not changed")
-	if object, err := existing(server); err != nil || object.Object["spec"].(map[string]any)["mine"] != "own" {
-		t.Errorf("got %v, %v", object, err)
-	}
+	object, err := existing(server)
+	expect.True(t, err == nil && object.Object["spec"].(map[string]any)["mine"] == "own", "got %v, %v", object, err)
 }
 
 // ICC-10: what somebody else writes between the reading and the writing of an EnvoyFilter stays: the write conflicts, and is made anew.

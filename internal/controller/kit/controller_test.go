@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -105,9 +106,8 @@ func TestAddSharing(t *testing.T) {
 	options := controller.Options{Reconciler: reconciler, RateLimiter: Retries(), MaxConcurrentReconciles: 1}
 	must.Succeed(t, AddSharing(mgr, []string{"one", "two"}, options, requests))
 	limit := time.AfterFunc(time.Minute, cancel)
-	if err := mgr.Start(ctx); err != nil || !limit.Stop() {
-		t.Errorf("the second controller handled no request: %v", err)
-	}
+	err := mgr.Start(ctx)
+	expect.True(t, err == nil && limit.Stop(), "the second controller handled no request: %v", err)
 }
 
 func newManager(t *testing.T) manager.Manager {

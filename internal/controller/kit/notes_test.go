@@ -55,9 +55,8 @@ func TestNotes(t *testing.T) {
 	if e := r.events[0]; e.Namespace != "default" || e.ReportingController != "x-controller" || e.Action != "Reconcile" || e.InvolvedObject != node || e.Message != "m" || e.Reason != "Reason" || e.Type != "Warning" {
 		t.Errorf("got %+v", e)
 	}
-	if e := r.events[4]; len(e.Message) > 1024 {
-		t.Errorf("%d bytes", len(e.Message))
-	}
+	e := r.events[4]
+	expect.True(t, len(e.Message) <= 1024, "%d bytes", len(e.Message))
 }
 
 // COM-8: where others have a hand in the message, one Event a reason, until the object is well again or the reason is another.
@@ -91,9 +90,8 @@ func TestNotesAreBounded(t *testing.T) {
 		}
 		at.SetTime(at.Now().Add(time.Minute))
 	}
-	if kept := len(n.last); kept > 2*keptNotes+int(keptFor/time.Minute) {
-		t.Errorf("%d notes are kept", kept)
-	}
+	kept := len(n.last)
+	expect.True(t, kept <= 2*keptNotes+int(keptFor/time.Minute), "%d notes are kept", kept)
 	expect.Equal(t, len(r.events), 100_001, "events: what lasts was repeated")
 }
 

@@ -16,9 +16,8 @@ func TestQueue(t *testing.T) {
 	q, to := &Queue{}, workqueue.NewTypedRateLimitingQueue(Retries())
 	defer to.ShutDown()
 	q.AddAfter(reconcile.Request{}, 0)
-	if err := q.Start(t.Context(), to); err != nil || to.Len() != 0 {
-		t.Errorf("%d requests before the begin, %v", to.Len(), err)
-	}
+	err := q.Start(t.Context(), to)
+	expect.True(t, err == nil && to.Len() == 0, "%d requests before the begin, %v", to.Len(), err)
 	q.AddAfter(reconcile.Request{}, 0)
 	expect.Equal(t, to.Len(), 1, "requests")
 }

@@ -127,9 +127,8 @@ func TestLabels(t *testing.T) {
 			}
 			f := newFixture(t, objects...)
 			for range 2 {
-				if result, err := f.run(); err != nil || result != (reconcile.Result{}) {
-					t.Errorf("got %+v, %v", result, err)
-				}
+				result, err := f.run()
+				expect.True(t, err == nil && result == (reconcile.Result{}), "got %+v, %v", result, err)
 			}
 			f.wants("TI-10", tc.want)
 			expect.Equal(t, f.patches, tc.patches, "patches")
@@ -186,9 +185,8 @@ func TestErrors(t *testing.T) {
 		current.Labels = map[string]string{"own": "x"}
 		must.Succeed(t, f.target.Update(t.Context(), current))
 	}
-	if _, err := f.run(); !apierrors.IsConflict(err) {
-		t.Errorf("TI-9: got %v", err)
-	}
+	_, err := f.run()
+	expect.True(t, apierrors.IsConflict(err), "TI-9: got %v", err)
 	f.wants("a conflict", map[string]string{"own": "x"})
 }
 

@@ -221,9 +221,8 @@ func TestIssues(t *testing.T) {
 			if wait := at.Sub(f.clock.Now()); err != nil || wait > tc.next || wait < tc.next/100*95-time.Second || !strings.HasSuffix(secret.Annotations[token.AnnotationRenew], "Z") {
 				t.Errorf("TR-18: got %s, %v", secret.Annotations[token.AnnotationRenew], err)
 			}
-			if a := f.issued[0].Audiences; len(a) != 1 || a[0] != "gardener" {
-				t.Errorf("TR-16: got %v", a)
-			}
+			a := f.issued[0].Audiences
+			expect.True(t, len(a) == 1 && a[0] == "gardener", "TR-16: got %v", a)
 			// Nothing more is done until then.
 			patches := f.patches
 			f.after(tc.next)
@@ -328,9 +327,8 @@ func TestTarget(t *testing.T) {
 		f.given(nil, token.AnnotationTargetName, "t")
 		f.after(12 * time.Hour / 5 * 4)
 		f.wants(f.source, key.Namespace, key.Name, map[string]string{"token": "token-1"})
-		if events := f.events(); len(events) != 1 || events[0].Reason != "IncompleteTarget" {
-			t.Errorf("2.8: got %+v", events)
-		}
+		events := f.events()
+		expect.True(t, len(events) == 1 && events[0].Reason == "IncompleteTarget", "2.8: got %+v", events)
 	})
 }
 
@@ -412,9 +410,8 @@ func TestReview(t *testing.T) {
 			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		}
 	}
-	if hours := f.clock.Now().Sub(began).Hours(); len(f.issued) > 2+7 {
-		t.Errorf("%d tokens within %.1f hours", len(f.issued), hours)
-	}
+	hours := f.clock.Now().Sub(began).Hours()
+	expect.True(t, len(f.issued) <= 2+7, "%d tokens within %.1f hours", len(f.issued), hours)
 	f.rejected = map[string]bool{"other": true}
 	f.overwrite("other")
 	issued := len(f.issued)
@@ -469,9 +466,8 @@ func TestNotRelevant(t *testing.T) {
 	secret.Labels[token.LabelClass] = "garden"
 	delete(secret.Annotations, token.AnnotationRenew)
 	must.Succeed(t, f.source.Update(t.Context(), secret))
-	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("TR-4: got %+v, %v", result, err)
-	}
+	result, err := f.run()
+	expect.True(t, err == nil && result.RequeueAfter == 0, "TR-4: got %+v, %v", result, err)
 	must.Succeed(t, f.source.Delete(t.Context(), secret))
 	expect.Succeed(t, expect.ErrorOf(f.run()))
 	expect.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, &corev1.ServiceAccount{}),

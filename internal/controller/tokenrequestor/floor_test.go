@@ -127,14 +127,12 @@ func TestPropertyOfHostileTargets(t *testing.T) {
 		f.given(nil, token.AnnotationTargetName, "t", token.AnnotationTargetNamespace, "ns", token.AnnotationInjectCA, "true")
 		// The first token may need as many tries as there are retries in an hour: 18 up to the longest wait, and 3 more.
 		first := 21 + replacements + int(time.Hour/replacementPause)
-		if c := f.live(rt.Fatal, retries, time.Hour); c.tokens > first || c.writes > first {
-			rt.Fatalf("TR-24: the first hour has cost %+v", c)
-		}
+		c := f.live(rt.Fatal, retries, time.Hour)
+		must.True(rt, c.tokens <= first && c.writes <= first, "TR-24: the first hour has cost %+v", c)
 		for range 3 {
 			most := replacements + int(time.Hour/replacementPause) + 2 // One whose time is up, and what is tried again then.
-			if c := f.live(rt.Fatal, retries, time.Hour); c.tokens > most || c.writes > most {
-				rt.Fatalf("TR-24: an hour has cost %+v", c)
-			}
+			c := f.live(rt.Fatal, retries, time.Hour)
+			must.True(rt, c.tokens <= most && c.writes <= most, "TR-24: an hour has cost %+v", c)
 		}
 		ends, f.rejected = true, map[string]bool{"not accepted": true}
 		f.live(rt.Fatal, retries, lastPause)
@@ -179,12 +177,10 @@ func TestFloor(t *testing.T) {
 			f.count(1 + replacements)
 			expect.Equal(t, f.patches, 1+replacements, "writes of the source")
 			result, err := f.run()
-			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > replacementPause {
-				t.Fatalf("the next look: %+v, %v", result, err)
-			}
-			if events := f.events(); len(events) != 1 || events[0].Reason != "TokenDoesNotStay" {
-				t.Errorf("Events: %+v", events)
-			}
+			must.True(t, err == nil && result.RequeueAfter > 0 && result.RequeueAfter <= replacementPause,
+				"the next look: %+v, %v", result, err)
+			events := f.events()
+			expect.True(t, len(events) == 1 && events[0].Reason == "TokenDoesNotStay", "Events: %+v", events)
 			f.clock.SetTime(f.clock.Now().Add(result.RequeueAfter))
 			must.Succeed(t, expect.ErrorOf(f.run()))
 			f.count(1 + replacements + 1)
@@ -214,9 +210,8 @@ func TestFloorCountsNoConflict(t *testing.T) {
 	f.given(map[string]string{"token": "not accepted"}, token.AnnotationRenew, ahead(f, time.Hour))
 	for n := range 5 {
 		f.beforePatch = func() { f.annotate("written-by-somebody", strconv.Itoa(n)) }
-		if _, err := f.run(); !apierrors.IsConflict(err) {
-			t.Fatalf("attempt %d: %v, want a conflict", n, err)
-		}
+		_, err := f.run()
+		must.True(t, apierrors.IsConflict(err), "attempt %d: %v, want a conflict", n, err)
 	}
 	for n := range replacements {
 		f.overwrite("not accepted")
@@ -244,9 +239,7 @@ func TestFloorForgets(t *testing.T) {
 	for range 5 {
 		must.Succeed(t, expect.ErrorOf(f.run()))
 	}
-	if len(f.floor.buckets) != 1 {
-		t.Fatalf("%d Secrets are counted", len(f.floor.buckets))
-	}
+	must.Equal(t, len(f.floor.buckets), 1, "Secrets are counted")
 	must.Succeed(t, f.source.Delete(t.Context(), f.secret(f.source, key.Namespace, key.Name)))
 	if _, err := f.run(); err != nil || len(f.floor.buckets) != 0 {
 		t.Errorf("%d Secrets that are gone are counted, %v", len(f.floor.buckets), err)

@@ -128,9 +128,8 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
-	if pod, err := Decode[corev1.Pod](pods, []byte(`{"metadata":{"namespace":"own"}}`), "n"); err != nil || pod.Namespace != "own" {
-		t.Errorf("CW-9: got %v, %v", pod, err)
-	}
+	pod, err := Decode[corev1.Pod](pods, []byte(`{"metadata":{"namespace":"own"}}`), "n")
+	expect.True(t, err == nil && pod.Namespace == "own", "CW-9: got %v, %v", pod, err)
 	if _, err := Decode[thing](pods, []byte(`{"kind":"Node"}`), ""); err == nil || err.Error() != "unable to decode /, Kind=Node into *v1.Pod" {
 		t.Errorf("CW-5/a type that was made for a rule: got %v", err)
 	}
@@ -150,18 +149,16 @@ func TestReviewTypes(t *testing.T) {
 		"CW-1/another kind":    {`{"kind":"Review","apiVersion":"admission.k8s.io/v1"}`, false},
 		"CW-1/another version": {`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v2"}`, false},
 	} {
-		if review, err := readReview([]byte(c.body)); (err == nil) != c.wanted || (review == nil) == c.wanted {
-			t.Errorf("%s: got %v, %v", name, review, err)
-		}
+		review, err := readReview([]byte(c.body))
+		expect.True(t, (err == nil) == c.wanted && (review == nil) != c.wanted, "%s: got %v, %v", name, review, err)
 	}
 }
 
 // TestTree: any JSON is decoded, with numbers as they are; other texts are refused with 400.
 func TestTree(t *testing.T) {
 	tree, err := Tree([]byte(`{"a":[123456789012345678901234567890.10,null,true]}`))
-	if diff := cmp.Diff(map[string]any{"a": []any{json.Number("123456789012345678901234567890.10"), nil, true}}, tree); err != nil || diff != "" {
-		t.Errorf("got %v: %s", err, diff)
-	}
+	diff := cmp.Diff(map[string]any{"a": []any{json.Number("123456789012345678901234567890.10"), nil, true}}, tree)
+	expect.True(t, err == nil && diff == "", "got %v: %s", err, diff)
 	if tree, err := Tree([]byte(`{`)); tree != nil || statusOf(err).Code != http.StatusBadRequest {
 		t.Errorf("CW-2: got %v, %v", tree, err)
 	}

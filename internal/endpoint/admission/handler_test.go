@@ -115,9 +115,8 @@ func TestAnswers(t *testing.T) {
 				c.contentType = "application/json"
 			}
 			answer := post(New(Options{Decide: c.decide, Log: logr.Discard()}), c.contentType, strings.NewReader(c.body))
-			if got := answer.Body.String(); got != c.want+"\n" {
-				t.Errorf("got  %swant %s", got, c.want)
-			}
+			got := answer.Body.String()
+			expect.Equal(t, got, c.want+"\n", "got  %swant %s", got, c.want)
 			if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {
 				t.Errorf("CW-2: status %d, content type %q", answer.Code, answer.Header().Get("Content-Type"))
 			}
@@ -137,9 +136,8 @@ func base64Of(text string) string {
 func TestUndecodable(t *testing.T) {
 	request := &admissionv1.AdmissionRequest{UID: "u", Operation: admissionv1.Create}
 	request.Object.Raw = []byte("{]")
-	if got := New(Options{Decide: labelled, Log: logr.Discard()}).Respond(t.Context(), request); got.Allowed || got.Result.Code != http.StatusBadRequest {
-		t.Errorf("got %+v", got)
-	}
+	got := New(Options{Decide: labelled, Log: logr.Discard()}).Respond(t.Context(), request)
+	expect.True(t, !got.Allowed && got.Result.Code == http.StatusBadRequest, "got %+v", got)
 }
 
 // TestExplain: a function may say why it admits; it admits nothing thereby.
@@ -152,9 +150,8 @@ func TestExplain(t *testing.T) {
 			Explain(ctx, "because %d", 1)
 			return err
 		})
-		if answer := post(New(Options{Decide: decide, Log: logr.Discard()}), "application/json", strings.NewReader(ask("CREATE", ""))); !strings.Contains(answer.Body.String(), want) {
-			t.Errorf("got %s, want %s", answer.Body, want)
-		}
+		answer := post(New(Options{Decide: decide, Log: logr.Discard()}), "application/json", strings.NewReader(ask("CREATE", "")))
+		expect.Contains(t, answer.Body.String(), want, "got %s", answer.Body)
 	}
 	Explain(context.Background(), "outside of a request")
 }
@@ -239,13 +236,10 @@ func TestTurnsEnd(t *testing.T) {
 			}()
 		}
 		for range cap(answers) {
-			if answer := <-answers; answer != "200 true" {
-				t.Fatalf("T3-1: got %s", answer)
-			}
+			must.Equal(t, <-answers, "200 true", "T3-1")
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("T3-1: all answers took %s", took)
-		}
+		took := time.Since(began)
+		expect.True(t, took <= time.Second, "T3-1: all answers took %s", took)
 		time.Sleep(time.Minute)
 	})
 }

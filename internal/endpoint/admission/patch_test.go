@@ -240,9 +240,8 @@ func TestSmallChanges(t *testing.T) {
 		}
 		change(after)
 		result := checkPatch(rt, raw, before, after)
-		if was, is := strings.Count(string(raw), future), strings.Count(string(result), future); was != is {
-			rt.Fatalf("%s became %s: %d of %d values that the type does not know are there", raw, result, is, was)
-		}
+		was, is := strings.Count(string(raw), future), strings.Count(string(result), future)
+		must.Equal(rt, was, is, "%s became %s: of %d values that the type does not know are there", raw, result, was)
 	})
 }
 
@@ -330,8 +329,7 @@ func TestListsAreLinear(t *testing.T) {
 			is = append(is, map[string]any{"a": strconv.Itoa(n - i)})
 		}
 		before, after := []byte(mustJSON(was)), []byte(mustJSON(is))
-		if patch, err := patchOf(before, before, after); len(patch) == 0 || err != nil {
-			t.Errorf("FM-6: got %v, %v", patch, err)
-		}
+		patch, err := patchOf(before, before, after)
+		expect.True(t, len(patch) != 0 && err == nil, "FM-6: got %v, %v", patch, err)
 	})
 }

@@ -69,9 +69,8 @@ func TestDecode(t *testing.T) {
 				expect.ErrorContains(t, err, c.err)
 				return
 			}
-			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-				t.Errorf("got %v: %s", err, diff)
-			}
+			diff := cmp.Diff(c.want, got)
+			expect.True(t, err == nil && diff == "", "got %v: %s", err, diff)
 		})
 	}
 }
@@ -95,9 +94,8 @@ func TestFiles(t *testing.T) {
 	for _, e := range events {
 		got = append(got, fmt.Sprintf("%s %s %d", e.Verb, filepath.Base(e.File), e.Line))
 	}
-	if diff := cmp.Diff([]string{"first first.log 1", "second first.log 4", "third third.log.gz 1", "get stdin 1"}, got); err != nil || diff != "" {
-		t.Errorf("RPL-4: %v: %s", err, diff)
-	}
+	diff := cmp.Diff([]string{"first first.log 1", "second first.log 4", "third third.log.gz 1", "get stdin 1"}, got)
+	expect.True(t, err == nil && diff == "", "RPL-4: %v: %s", err, diff)
 	if diff := cmp.Diff([]string{first + " line 3 is no JSON object"}, summary.Named); diff != "" || summary.Malformed != 1 || summary.Lines != 5 {
 		t.Errorf("RPL-4: %+v: %s", summary, diff)
 	}
@@ -184,9 +182,8 @@ func TestProgress(t *testing.T) {
 		must.Succeed(t, os.WriteFile(files[i], content, 0o600))
 	}
 	var known []Far
-	if _, _, err := read(t, Source{Files: files, Progress: func(far Far) { known = append(known, far) }}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := read(t, Source{Files: files, Progress: func(far Far) { known = append(known, far) }})
+	must.Succeed(t, err)
 	all := int64(len(plain) + zipped.Len())
 	for i, far := range known {
 		if far.All != all || far.Bytes > all || i > 0 && (far.Bytes < known[i-1].Bytes || far.Lines < known[i-1].Lines) {

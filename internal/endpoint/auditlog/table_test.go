@@ -49,9 +49,8 @@ func TestDecode_Fields(t *testing.T) {
 			expect.Error(t, err, "%s: got %+v", name, got)
 			continue
 		}
-		if diff := cmp.Diff(*c.want, got); err != nil || diff != "" {
-			t.Errorf("%s: got %v: %s", name, err, diff)
-		}
+		diff := cmp.Diff(*c.want, got)
+		expect.True(t, err == nil && diff == "", "%s: got %v: %s", name, err, diff)
 	}
 }
 
@@ -208,9 +207,8 @@ func TestBrokenFiles(t *testing.T) {
 func TestStops(t *testing.T) {
 	endless := &countingReader{}
 	s := Source{Files: []string{"-"}, Stdin: endless, Keep: func(*Event) bool { return true }}
-	if _, err := s.Read(func(*Event) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) || err.Error() != "stdin line 1: short write" {
-		t.Errorf("RPL-9: got %v", err)
-	}
+	_, err := s.Read(func(*Event) error { return io.ErrShortWrite })
+	expect.True(t, errors.Is(err, io.ErrShortWrite) && err.Error() == "stdin line 1: short write", "RPL-9: got %v", err)
 }
 
 // countingReader has lines without end.

@@ -36,9 +36,8 @@ func TestDryRuns(t *testing.T) {
 		"RPL-10/a text in the place of the list": {"delete", "", deleting + `,"dryRun":"All"}`, false},
 	} {
 		e := Event{Verb: c.verb, Code: 200, RequestURI: "/api/v1/namespaces/n/secrets/a" + c.query, RequestObject: c.body}
-		if got := e.DryRun(); got != c.want || e.Wrote() == c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		got := e.DryRun()
+		expect.True(t, got == c.want && e.Wrote() != c.want, "%s: got %v", name, got)
 	}
 }
 
@@ -151,9 +150,8 @@ func TestRequestsOnce(t *testing.T) {
 func TestEmptyItems(t *testing.T) {
 	seen := 0
 	line := `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"verb":"get"},` + strings.Repeat("{},", 1<<20) + `{}]}`
-	if err := decode([]byte(line), func(*Event) { seen++ }); err == nil || seen > 0 {
-		t.Errorf("RPL-4: %d events, error %v", seen, err)
-	}
+	err := decode([]byte(line), func(*Event) { seen++ })
+	expect.True(t, err != nil && seen == 0, "RPL-4: %d events, error %v", seen, err)
 }
 
 // TestEvent_Stages: a request is answered at its end, or when a long one has begun (RPL-4, RPL-11).

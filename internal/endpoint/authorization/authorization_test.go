@@ -114,9 +114,8 @@ func TestReviewAnswers(t *testing.T) {
 			}
 			recorder := httptest.NewRecorder()
 			New(c.handler).ServeHTTP(recorder, request)
-			if got := recorder.Body.String(); got != c.want+"\n" {
-				t.Errorf("got  %swant %s", got, c.want)
-			}
+			got := recorder.Body.String()
+			expect.Equal(t, got, c.want+"\n", "got  %swant %s", got, c.want)
 			if recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
 				t.Errorf("AE-21: status %d, content type %q", recorder.Code, recorder.Header().Get("Content-Type"))
 			}
@@ -137,9 +136,8 @@ func TestReviewBadBodies(t *testing.T) {
 
 func TestReviewDeadline(t *testing.T) {
 	h := New(Options{Log: logr.Discard(), Authorizer: decide(func(ctx context.Context, _ authorizer.Attributes) (authorizer.Decision, string, error) {
-		if deadline, limited := ctx.Deadline(); !limited || time.Until(deadline) > decisionBudget {
-			t.Error("AE-1: there is no deadline of ten seconds")
-		}
+		deadline, limited := ctx.Deadline()
+		expect.True(t, limited && time.Until(deadline) <= decisionBudget, "AE-1: there is no deadline of ten seconds")
 		<-ctx.Done()
 		return authorizer.DecisionNoOpinion, "", ctx.Err()
 	})})

@@ -160,17 +160,14 @@ func TestBounds(t *testing.T) {
 	g.remember(g.strangers, owner, http.StatusOK)
 	for i := range 3 * remembered {
 		g.remember(g.strangers, question{token: fmt.Sprint(i)}, http.StatusUnauthorized)
-		if want := min(i+1, remembered); len(g.strangers.known) != want {
-			t.Fatalf("OPB-25: %d answers are kept, want %d", len(g.strangers.known), want)
-		}
+		must.Equal(t, min(i+1, remembered), len(g.strangers.known), "OPB-25: answers are kept")
 	}
-	if status, found, _ := g.recall(g.accepted, owner); !found || status != http.StatusOK {
-		t.Error("LIM-4: guesses displace a right")
-	}
+	status, found, _ := g.recall(g.accepted, owner)
+	expect.True(t, found && status == http.StatusOK, "LIM-4: guesses displace a right")
 	for i := range 3 * remembered {
-		if g.remember(g.strangers, question{token: fmt.Sprint(i)}, http.StatusOK); len(g.owners) > remembered || len(g.accepted.known) > remembered {
-			t.Fatalf("LIM-4: %d owners and %d rights are kept", len(g.owners), len(g.accepted.known))
-		}
+		g.remember(g.strangers, question{token: fmt.Sprint(i)}, http.StatusOK)
+		must.True(t, len(g.owners) <= remembered && len(g.accepted.known) <= remembered,
+			"LIM-4: %d owners and %d rights are kept", len(g.owners), len(g.accepted.known))
 	}
 	clock.SetTime(clock.Now().Add(refusedFor))
 	g.remember(g.strangers, question{token: "another"}, http.StatusUnauthorized)
@@ -207,9 +204,7 @@ func TestAcceptedTokensHaveTheirOwnTurns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			asked := &apiServer{}
 			handler := fleeting(t, asked)
-			if code := from(handler, "10.0.0.1", "token-of-prometheus"); code != 200 {
-				t.Fatalf("LIM-4: got %d", code)
-			}
+			must.Equal(t, from(handler, "10.0.0.1", "token-of-prometheus"), 200, "LIM-4")
 			stop := guessing(handler, "10.0.0.1", guessers)
 			codes := map[int]int{}
 			for range 12 {
@@ -275,9 +270,8 @@ func TestRefresh(t *testing.T) {
 			}
 			time.Sleep(refreshAfter)
 		}
-		if n := asked.tokens.Load(); n != 10 {
-			t.Errorf("LIM-4: the API server was asked %d times", n)
-		}
+		n := asked.tokens.Load()
+		expect.Equal(t, n, 10, "LIM-4: the API server was asked %d times", n)
 	})
 }
 
@@ -312,9 +306,8 @@ func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler, began := fleeting(t, &apiServer{}), time.Now()
 		for n := range 25 {
-			if code := ask(handler, "GET", "/metrics", fmt.Sprintf("Bearer guess-%d", n)).Code; code != 401 {
-				t.Fatalf("OPB-25: guess %d is answered with %d", n, code)
-			}
+			must.Equal(t, ask(handler, "GET", "/metrics", fmt.Sprintf("Bearer guess-%d", n)).Code, 401,
+				"OPB-25: guess %d is answered", n)
 			if took, want := time.Since(began), 100*time.Millisecond*time.Duration(max(n-19, 0)); (took - want).Abs() > time.Millisecond {
 				t.Errorf("OPB-25: guess %d is answered after %s, want %s", n, took, want)
 			}
@@ -350,7 +343,6 @@ func TestTurns(t *testing.T) {
 
 // Without an address that can be asked there is no guard.
 func TestNoAddress(t *testing.T) {
-	if g, err := New(&rest.Config{Host: "http://[::"}, &http.Client{}, clock.RealClock{}, logr.Discard()); err == nil || g != nil {
-		t.Errorf("OPB-25: got %v, %v", g, err)
-	}
+	g, err := New(&rest.Config{Host: "http://[::"}, &http.Client{}, clock.RealClock{}, logr.Discard())
+	expect.True(t, err != nil && g == nil, "OPB-25: got %v, %v", g, err)
 }

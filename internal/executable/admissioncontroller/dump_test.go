@@ -81,9 +81,7 @@ func TestDump(t *testing.T) {
 	file := kubeconfig.File(t, listing(t).URL)
 	dir := filepath.Join(t.TempDir(), "dump")
 	code, out, errs := verb(t, "dump", dir, "--kubeconfig", file)
-	if code != 0 || !strings.Contains(out, "6 objects of 15 kinds") {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	must.True(t, code == 0 && strings.Contains(out, "6 objects of 15 kinds"), "exit code %d: %s%s", code, out, errs)
 	entries, err := os.ReadDir(dir)
 	must.Succeed(t, err)
 	for _, entry := range entries {
@@ -96,9 +94,7 @@ func TestDump(t *testing.T) {
 		of.Set(kind, object)
 		return nil
 	})
-	if err != nil || time.Since(header.Taken) > time.Hour {
-		t.Fatalf("taken %s, %v", header.Taken, err)
-	}
+	must.True(t, err == nil && time.Since(header.Taken) <= time.Hour, "taken %s, %v", header.Taken, err)
 	secret := graph.Vertex{Kind: relation.Secret, Namespace: "garden-dev", Name: "aws"}
 	for seed, want := range map[string]bool{"a": true, "b": false} {
 		expect.Equal(t, of.Seeds.Graph.Check(secret, relation.SeedVertex(seed)).Reached, want, "the Secret leads to Seed %s", seed)

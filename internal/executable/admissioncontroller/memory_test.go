@@ -33,16 +33,14 @@ func TestCollector(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	graph := make([]byte, 64<<20)
 	runtime.GC()
-	if got := inUse(); got < uint64(len(graph)) {
-		t.Fatalf("%d bytes are in use", got)
-	}
+	got := inUse()
+	must.True(t, got >= uint64(len(graph)), "%d bytes are in use", got)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	t.Setenv("GOGC", "80")
 	c := collector{clocktesting.NewFakeClock(time.Unix(0, 0))}
-	if err := c.Start(ctx); err != nil || debug.SetGCPercent(100) != 100 {
-		t.Errorf("what the environment says is changed, %v", err)
-	}
+	err := c.Start(ctx)
+	expect.True(t, err == nil && debug.SetGCPercent(100) == 100, "what the environment says is changed, %v", err)
 	must.Succeed(t, os.Unsetenv("GOGC"))
 	cancel()
 	expect.Succeed(t, c.Start(ctx))

@@ -54,9 +54,8 @@ func TestShadowOf(t *testing.T) {
 			if shoots := p.shoots.Shadow; (shoots == nil) != (c.want == nil) || shoots != nil && (shoots.ReadAll != c.want.ReadAll || shoots.WriteOwned) {
 				t.Errorf("self-hosted shoots have %+v", shoots)
 			}
-			if got := p.seedRestriction.Shadow; c.checked != (got != nil && *got) {
-				t.Errorf("SeedRestriction has %v", got)
-			}
+			got := p.seedRestriction.Shadow
+			expect.Equal(t, c.checked, got != nil && *got, "SeedRestriction has %v", got)
 		})
 	}
 }
@@ -69,7 +68,6 @@ func TestOnlyReports(t *testing.T) {
 		!strings.Contains(got.Body.String(), "only-reported") {
 		t.Errorf("SHD-6: got %d %s", got.Code, got.Body)
 	}
-	if got := post(p, "/webhooks/admission/shootrestriction", creation); got.Code != http.StatusServiceUnavailable {
-		t.Errorf("SHD-6: got %d %s", got.Code, got.Body)
-	}
+	got := post(p, "/webhooks/admission/shootrestriction", creation)
+	expect.Equal(t, got.Code, http.StatusServiceUnavailable, "SHD-6: got %d %s", got.Code, got.Body)
 }

@@ -193,7 +193,6 @@ func TestRights(t *testing.T) {
 	cfg.Server.ResourceAdmissionConfiguration = &config.ResourceAdmissionConfiguration{Limits: []config.ResourceLimit{
 		{APIGroups: []string{"core.gardener.cloud"}, APIVersions: []string{"*"}, Resources: []string{"quotas"}, Count: ptr.To(int64(1))},
 	}}
-	if got := may(rights(), "core.gardener.cloud", "quotas"); !slices.Contains(got, "list") {
-		t.Errorf("RSZ-4: a limit of a count needs lists, the right is %v", got)
-	}
+	got := may(rights(), "core.gardener.cloud", "quotas")
+	expect.True(t, slices.Contains(got, "list"), "RSZ-4: a limit of a count needs lists, the right is %v", got)
 }

@@ -81,9 +81,7 @@ func TestUnchanged(t *testing.T) {
 				continue
 			}
 			kind, known := kinds[rule.Resources[0]]
-			if !known {
-				t.Fatalf("%s: the property draws no %s", row.Name, rule.Resources[0])
-			}
+			must.True(t, known, "%s: the property draws no %s", row.Name, rule.Resources[0])
 			group := strings.ReplaceAll(rule.APIGroups[0], "*", "")
 			rapid.Check(t, func(rt *rapid.T) {
 				old := drawWrong(rt)

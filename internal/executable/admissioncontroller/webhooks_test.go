@@ -39,9 +39,8 @@ func TestServed(t *testing.T) {
 		if slices.Contains(indexed, row.Name) {
 			want = http.StatusServiceUnavailable
 		}
-		if got := post(p, row.Path, `{"request":{"uid":"u","operation":"CREATE","object":{}}}`).Code; got != want {
-			t.Errorf("WB-48, PSL-4: %s answers %d before the graph is complete, want %d", row.Name, got, want)
-		}
+		got := post(p, row.Path, `{"request":{"uid":"u","operation":"CREATE","object":{}}}`).Code
+		expect.Equal(t, got, want, "WB-48, PSL-4: %s answers %d before the graph is complete", row.Name, got)
 		if kept := slices.ContainsFunc(row.ReadsOf(p.Config), func(r feature.Read) bool { return r.Form == feature.Whole || r.Form == feature.Metadata }); kept {
 			t.Errorf("WB-48, WB-40: %s needs a cache, for which readiness does not wait", row.Name)
 		}
@@ -59,9 +58,8 @@ func TestGraphDecides(t *testing.T) {
 	} {
 		expect.Contains(t, post(p, path, c.body).Body.String(), c.want, "%s answers", path)
 	}
-	if awaited := p.Awaited(); !slices.Contains(awaited, "Shoot") || slices.Contains(awaited, "") {
-		t.Errorf("PRC-57: waits for %q", awaited)
-	}
+	awaited := p.Awaited()
+	expect.True(t, slices.Contains(awaited, "Shoot") && !slices.Contains(awaited, ""), "PRC-57: waits for %q", awaited)
 	if p.Synced() || p.Contact() != nil {
 		t.Errorf("synced: %t, contact: %v", p.Synced(), p.Contact())
 	}

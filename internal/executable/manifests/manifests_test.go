@@ -191,9 +191,8 @@ func TestSubcommands(t *testing.T) {
 	with := executable(&settings{}, nil)
 	without := with
 	without.Rows = rows()[:1]
-	if a, b := len(with.Subcommands()), len(without.Subcommands()); a != 2 || b != 1 {
-		t.Errorf("%d commands with webhooks, %d without", a, b)
-	}
+	a, b := len(with.Subcommands()), len(without.Subcommands())
+	expect.True(t, a == 2 && b == 1, "%d commands with webhooks, %d without", a, b)
 }
 
 func TestRights(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/rules"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/tenants"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -269,9 +270,8 @@ func TestHostileShoots(t *testing.T) {
 				seen(at)
 			}
 			t.Logf("%d MiB more, %s", (int64(largest)-int64(before))>>20, s.review("hostile", "p0"))
-			if grown := int64(largest) - int64(before); grown > 64<<20 {
-				t.Errorf("the heap is %d MiB larger", grown>>20)
-			}
+			grown := int64(largest) - int64(before)
+			expect.True(t, grown <= 64<<20, "the heap is %d MiB larger", grown>>20)
 		})
 	}
 }
@@ -285,8 +285,6 @@ func heap() uint64 {
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
+		must.False(t, time.Now().After(deadline), "never: %s", what)
 	}
 }

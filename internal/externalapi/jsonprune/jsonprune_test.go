@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var shape = ShapeOf(reflect.TypeFor[gardencorev1beta1.Shoot]())
@@ -43,9 +44,7 @@ func FuzzCut(f *testing.F) {
 			return
 		}
 		out := shape.Cut(nil, in)
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(out, &cut); err != nil {
-			t.Fatalf("%s became %s: %v", in, out, err)
-		}
+		must.Succeed(t, kjson.UnmarshalCaseSensitivePreserveInts(out, &cut), "%s became %s", in, out)
 		a, _ := json.Marshal(whole)
 		b, _ := json.Marshal(cut)
 		expect.Equal(t, string(a), string(b), "%s became %s:\ngot  %s\nwant %s", in, out, b, a)
@@ -106,9 +105,8 @@ func TestShapes(t *testing.T) {
 	_ = outer{secret: ""}.secret
 	s := ShapeOf(reflect.TypeFor[outer]())
 	const text = `{"Plain":"a","named":[{"inner":{"inner":{},"x":1}}],"Hidden":1,"-":1,"secret":1,"Bare":{"inner":{},"x":1},"raw":{"x":1}}`
-	if got, want := string(s.Cut(nil, []byte(text))), `{"Plain":"a","named":[{"inner":{"inner":{}}}],"Bare":{"inner":{}},"raw":{"x":1}}`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	got, want := string(s.Cut(nil, []byte(text))), `{"Plain":"a","named":[{"inner":{"inner":{}}}],"Bare":{"inner":{}},"raw":{"x":1}}`
+	expect.Equal(t, got, want)
 	if got, want := string(s.And("Hidden").Cut(nil, []byte(text))), `{"Plain":"a","named":[{"inner":{"inner":{}}}],"Hidden":1,"Bare":{"inner":{}},"raw":{"x":1}}`; got != want {
 		t.Errorf("with one more: got  %s\nwant %s", got, want)
 	}

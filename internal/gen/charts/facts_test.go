@@ -85,9 +85,7 @@ func TestRights(t *testing.T) {
 	}
 	got := map[string]fact{}
 	for _, right := range rightsOf(tried(), r) {
-		if len(right.Rules) != 1 || right.Cluster != feature.Target {
-			t.Fatalf("got %+v", right)
-		}
+		must.True(t, len(right.Rules) == 1 && right.Cluster == feature.Target, "got %+v", right)
 		got[right.Rules[0].Resources[0]] = fact{right.When, right.Each, right.Namespace, right.Rules[0]}
 	}
 	rule := func(resource, verb string) rbacv1.PolicyRule {
@@ -181,9 +179,8 @@ func TestExecutables(t *testing.T) {
 			expect.Succeed(t, expect.ErrorOf(section(all, c.Path+".kubeconfig")), "%s", e.Executable)
 		}
 		for _, path := range []string{"webhooks", "healthProbes", "metrics"} {
-			if port, _ := e.Config["server"].(map[string]any)[path].(map[string]any)["port"].(int); port <= 0 {
-				t.Errorf("%s: no port of %s", e.Executable, path)
-			}
+			port, _ := e.Config["server"].(map[string]any)[path].(map[string]any)["port"].(int)
+			expect.True(t, port > 0, "%s: no port of %s", e.Executable, path)
 		}
 	}
 }

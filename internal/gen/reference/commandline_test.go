@@ -33,9 +33,8 @@ func TestCommandLine(t *testing.T) {
 		"- `--config`: the file\n": 1, "\n```\n--server\n```\n": 1, "They ask.\n": 1, "Common flags: `--config`, connection flags.\n": 1,
 		"Common flags: as [ask](#ask).\n": 1, "- `--beg`: own\n": 1, "Exit codes: `0` found.\n": 2, "`1` failure": 0, "help for": 0,
 	} {
-		if got := strings.Count(out, part); got != want {
-			t.Errorf("CLI-61: %q stands %d times in the reference, want %d:\n%s", part, got, want, out)
-		}
+		got := strings.Count(out, part)
+		expect.Equal(t, got, want, "CLI-61: %q stands %d times in the reference, want %d:\n%s", part, got, want, out)
 	}
 	c.CommonIn = "other"
 	if out := CommandLine(c); strings.Contains(out, "--version") || strings.Contains(out, "GOMEMLIMIT") || strings.Contains(out, "\n## version") ||

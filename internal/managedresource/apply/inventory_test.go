@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-3: a run that ends as its ManagedResource is another one by now puts those objects into the inventory that carry its origin since it wrote them, whether it
@@ -20,8 +21,6 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 		"MRB-3/its own before":                   {outcome{result: "updated"}, false},
 		"MRB-3/left as it was":                   {outcome{result: "unchanged", anothers: true}, false},
 	} {
-		if got := tc.done.gainedOrigin(); got != tc.want {
-			t.Errorf("%s: on record: %t, want %t", name, got, tc.want)
-		}
+		expect.Equal(t, tc.done.gainedOrigin(), tc.want, "%s: on record", name)
 	}
 }

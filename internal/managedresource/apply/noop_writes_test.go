@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // Only a write of the same desired state is a retry, and only while nobody has changed or replaced the object.
@@ -30,8 +31,6 @@ func TestIsRetried(t *testing.T) {
 		}, false},
 		"another object of that name": {func(_ *objects.Object, read *objects.Observation) { read.UID = "another" }, false},
 	} {
-		if got := change(tc.change); got != tc.want {
-			t.Errorf("MRB-8: %s: retried %t, want %t", name, got, tc.want)
-		}
+		expect.Equal(t, change(tc.change), tc.want, "MRB-8: %s: retried", name)
 	}
 }

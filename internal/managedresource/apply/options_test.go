@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // newApplier returns an Applier of a source with an identity, whose target is that server, without watches. The
@@ -32,13 +33,9 @@ func newApplier(t *testing.T, serve http.HandlerFunc, identity string) *Applier 
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client(), target.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	scheme := runtime.NewScheme()
-	if err := resourcesv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resourcesv1alpha1.AddToScheme(scheme))
 	clock, c := clocktesting.NewFakePassiveClock(time.Now()), crfake.NewClientBuilder().WithScheme(scheme).WithObjects(managed("m")).Build()
 	tracker, class, statuses := objects.New(), meta.NewClass(""), source.NewStatuses(c, c, c, clock, nil)
 	return New(Options{
@@ -56,9 +53,7 @@ func managed(name string) *resourcesv1alpha1.ManagedResource {
 // knowAutoscalers waits for the list of autoscalers.
 func (a *Applier) knowAutoscalers(t *testing.T) {
 	t.Helper()
-	if err := a.Watches.Autoscalers().Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Watches.Autoscalers().Ready(t.Context()))
 }
 
 // MR-20: an object whose turn in its tier comes late is merged by what is known of autoscalers then, not when the tier began: the doubt that told of the

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MR-36: the refusal of an update names the annotation that would help, where it would: a field is immutable, and the object is ours and may be deleted.
@@ -35,9 +36,8 @@ func TestRefusalNamesTheAnnotation(t *testing.T) {
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: tc.origin, resourcesv1alpha1.AnnotationKeepObject: tc.keep})
 			a := &attempt{Run: applier.Begin(managed("m"), &plan.Plan{}, nil, nil), desired: &plan.Desired{Unstructured: live}, live: live, merged: live}
 			got := replacement{a, errors.New(tc.cause)}.withHelp().Error()
-			if helps := strings.HasSuffix(got, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+`: "true"`); helps != tc.want || !strings.HasPrefix(got, tc.cause) {
-				t.Errorf("MR-36: %s", got)
-			}
+			helps := strings.HasSuffix(got, resourcesv1alpha1.AnnotationDeleteOnInvalidUpdate+`: "true"`)
+			expect.True(t, helps == tc.want && strings.HasPrefix(got, tc.cause), "MR-36: %s", got)
 		})
 	}
 }
@@ -69,9 +69,7 @@ func TestReplace_KeptField(t *testing.T) {
 			freshness := steps.NewFreshness(t.Context(), applier.Source, applier.Clock, mr, steps.Secrets{})
 			a := &attempt{Run: applier.Begin(mr, &plan.Plan{}, nil, freshness), desired: &plan.Desired{Unstructured: object(0)}, ticket: ticket, live: object(3), merged: object(3)}
 			err := replacement{a, refusal}.try(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: got %v", name, err)
-			}
+			expect.ErrorContains(t, err, c.want, "%s", name)
 		})
 	}
 }

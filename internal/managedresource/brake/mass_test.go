@@ -68,9 +68,8 @@ func TestDeletion_Rule(t *testing.T) {
 		"MRX-20/a Namespace of another API": {Deletion{Had: 30, Objects: refs("example.org/v1", "Namespace", 1)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.deletion.Rule(); got != c.want || c.deletion.IsMass() != (c.want != "") {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			got := c.deletion.Rule()
+			expect.True(t, got == c.want && c.deletion.IsMass() == (c.want != ""), "got %q, want %q", got, c.want)
 		})
 	}
 }

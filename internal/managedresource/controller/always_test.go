@@ -24,9 +24,7 @@ func TestAlwaysUpdate(t *testing.T) {
 	f.complete("m")
 	puts := f.target.count(http.MethodPut)
 	f.complete("m")
-	if got := f.target.count(http.MethodPut) - puts; got != 0 {
-		t.Errorf("%d updates in a run that somebody's change asked for", got)
-	}
+	expect.Equal(t, f.target.count(http.MethodPut)-puts, 0, "updates in a run that somebody's change asked for")
 	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
 	expect.Equal(t, f.target.count(http.MethodPut)-puts, 2, "updates in the periodic run")
@@ -78,9 +76,7 @@ func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
 	}
 	f.target.change("a", setValue("by hand"))
 	f.period("m")
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("CFG-13/drift that nobody tells: it is %q", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "CFG-13/drift that nobody tells")
 }
 
 // MRC-3c, CFG-13: what watches cover is compared: no request while nothing changes, one update for drift, none at a start or when somebody asks.
@@ -93,21 +89,16 @@ func TestAlwaysUpdateOfWhatIsWatched(t *testing.T) {
 	f.awaitCovered("m")
 	f.complete("m")
 	for range 3 {
-		if got := f.requested(func() { f.period("m") }); len(got) > 0 {
-			t.Errorf("MRC-3c/a sync period without a change: %q", got)
-		}
+		expect.Empty(t, f.requested(func() { f.period("m") }), "MRC-3c/a sync period without a change")
 	}
 	isPut := func(r string) bool { return r[:3] == http.MethodPut }
 	if got := f.requested(func() { f.edited("a", setValue("by hand")); f.complete("m") }); !slices.Equal(slices.DeleteFunc(got, func(r string) bool { return !isPut(r) }), []string{"PUT a"}) {
 		t.Errorf("MRC-3c/drift: %q", got)
 	}
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("CFG-13/drift: it is %q", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "CFG-13/drift")
 	f.states.step(f.get("m"), lifecycle.OperationFound{Operation: resourcesv1alpha1.OperationReconcile})
-	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) || len(got) == 0 {
-		t.Errorf("MRC-3c/somebody asks for a full run: %q", got)
-	}
+	got := f.requested(func() { f.complete("m") })
+	expect.True(t, !slices.ContainsFunc(got, isPut) && len(got) != 0, "MRC-3c/somebody asks for a full run: %q", got)
 	f.dropState(steps.OwnerOf(f.get("m")))
 	if got := f.requested(func() { f.complete("m") }); slices.ContainsFunc(got, isPut) {
 		t.Errorf("MRC-3c/a restart: %q", got)
@@ -152,10 +143,8 @@ func TestCreateOnly_IsWrittenOnce(t *testing.T) {
 	version := f.target.versionOf("created")
 	f.states.step(f.get("m"), lifecycle.OperationFound{Operation: resourcesv1alpha1.OperationReconcile})
 	f.complete("m")
-	if f.target.versionOf("before") != before || f.target.versionOf("created") != version {
-		t.Error("MR-30: an object was written that existed")
-	}
-	if got := f.inventory("m"); !strings.Contains(got, "before") || !strings.Contains(got, "created") {
-		t.Errorf("MR-30: inventory %s", got)
-	}
+	expect.True(t, f.target.versionOf("before") == before && f.target.versionOf("created") == version,
+		"MR-30: an object was written that existed")
+	got := f.inventory("m")
+	expect.True(t, strings.Contains(got, "before") && strings.Contains(got, "created"), "MR-30: inventory %s", got)
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/managedresource/decode"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // refuseLongWrites answers as an API server does whose etcd takes no more than that with a write.
@@ -42,9 +43,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 	}
 	f.manifests("m", "2", manifests...)
 	for range 2 {
-		if _, err := f.run("m"); err == nil {
-			t.Error("the queue does not back off")
-		}
+		expect.Error(t, expect.ErrorOf(f.run("m")), "the queue does not back off")
 		got := f.condition("m")
 		if !strings.HasPrefix(got, "False/ApplyFailed: the inventory of 9 objects") || !strings.Contains(got, "spread the objects over several ManagedResources") {
 			t.Errorf("MR-12: it says %.300s", got)
@@ -71,9 +70,7 @@ func TestAnnouncementThatWasWrittenIsNoFailure(t *testing.T) {
 	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 		data, err := patch.Data(object)
 		f.must(err)
-		if strings.Contains(string(data), "ApplyFailed") {
-			t.Errorf("a failure is reported: %s", data)
-		}
+		expect.False(t, strings.Contains(string(data), "ApplyFailed"), "a failure is reported: %s", data)
 		err = c.SubResource(sub).Patch(ctx, object, patch, opts...)
 		if writes++; writes == 1 {
 			f.must(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
@@ -67,9 +68,7 @@ func TestHeldByAnEntryWithANamespace(t *testing.T) {
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !strings.HasSuffix(origin, "n/two") || f.entries("one") != "" {
 				t.Errorf("its origin is %s, and the inventory of the one that dropped it %q", origin, f.entries("one"))
 			}
-			if deleted := f.target.count(http.MethodDelete); deleted > 0 {
-				t.Errorf("%d deletions", deleted)
-			}
+			expect.Equal(t, f.target.count(http.MethodDelete), 0, "deletions")
 		})
 	}
 }
@@ -216,12 +215,9 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.manifests("m", "3", configMap("a", "1", "")+configMap("b", "1", ""))
 			_, _ = f.run("m")
-			if got := f.entries("m"); !strings.Contains(got, "old.example") || !strings.Contains(got, "v1/n/a") {
-				t.Fatal(got)
-			}
-			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/m" {
-				t.Fatal(origin)
-			}
+			got := f.entries("m")
+			must.True(t, strings.Contains(got, "old.example") && strings.Contains(got, "v1/n/a"), "%v", got)
+			must.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/m")
 			uid := f.uid("a")
 			f.refuse(http.MethodPatch, "a", http.StatusServiceUnavailable) // The hand-over takes its time.
 			if how == "deleted" {

@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // ofAnotherClass has the object a in its inventory, in another cluster.
@@ -46,9 +47,7 @@ func TestEndOfAnotherClass(t *testing.T) {
 	f.managed("m", "a=1")
 	f.rest("m")
 	f.Triggers.predicate().Delete(event.DeleteEvent{Object: f.ofAnotherClass()})
-	if dirty := f.Tracker.Progress(steps.OwnerOf(f.get("m"))).OutOfSync; len(dirty) > 0 {
-		t.Errorf("MRK-2: out of sync: %v", dirty)
-	}
+	expect.Empty(t, f.Tracker.Progress(steps.OwnerOf(f.get("m"))).OutOfSync, "MRK-2: out of sync")
 }
 
 // MRB-16: a ManagedResource that replaces one of the same name, and is paused, has the objects of its inventory.
@@ -75,7 +74,5 @@ func TestReplacedAndPaused(t *testing.T) {
 		_, err := f.Reconcile(f.ctx, reconcile.Request{NamespacedName: steps.OwnerOf(f.get(name))})
 		f.must(err)
 	}
-	if _, found := f.target.value("a"); !found {
-		t.Error("MRB-16: the object of another ManagedResource was deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "MRB-16: the object of another ManagedResource was deleted")
 }

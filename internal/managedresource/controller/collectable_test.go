@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestGarbageCollectableObjects: what the garbage collector collects is left to it where it runs, and deleted where it does not.
@@ -26,14 +27,12 @@ func TestGarbageCollectableObjects(t *testing.T) {
 			f.complete("m")
 			_, collectable := f.target.value("collectable")
 			_, other := f.target.value("other")
-			if collectable != runs || other {
-				t.Errorf("BH-MR-38: the collectable one is there: %t, the other one: %t", collectable, other)
-			}
+			expect.True(t, collectable == runs && !other,
+				"BH-MR-38: the collectable one is there: %t, the other one: %t", collectable, other)
 			f.must(f.source.Delete(f.ctx, f.get("m")))
 			f.complete("m")
-			if _, there := f.target.value("collectable"); there != runs {
-				t.Errorf("MRX-6: after the end of the ManagedResource the collectable one is there: %t", there)
-			}
+			expect.Equal(t, expect.OK(f.target.value("collectable")), runs,
+				"MRX-6: after the end of the ManagedResource the collectable one is there")
 		})
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // beforeStatus calls f before the n-th write of a status.
@@ -54,19 +56,13 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 				return nil
 			})
 			result, err := f.run("m")
-			if err != nil || result.RequeueAfter != time.Millisecond {
-				t.Errorf("the run must end and begin anew: %v, %v", result, err)
-			}
-			if got := f.get("m").Status.ObservedGeneration; got != 0 {
-				t.Errorf("HLP-24: observedGeneration is %d after a run for generation 1 that was overtaken", got)
-			}
+			expect.True(t, err == nil && result.RequeueAfter == time.Millisecond,
+				"the run must end and begin anew: %v, %v", result, err)
+			got := f.get("m").Status.ObservedGeneration
+			expect.Equal(t, got, 0, "HLP-24: observedGeneration is %d after a run for generation 1 that was overtaken", got)
 			f.complete("m")
-			if value, _ := f.target.value("b"); value != "new" {
-				t.Errorf("the new content is not applied: %q", value)
-			}
-			if _, found := f.target.value("a"); found {
-				t.Error("the old content is still there")
-			}
+			expect.Equal(t, expect.First(f.target.value("b")), "new", "the new content is not applied")
+			expect.False(t, expect.OK(f.target.value("a")), "the old content is still there")
 			if mr := f.get("m"); mr.Status.ObservedGeneration != 2 || f.inventory("m") != "b" {
 				t.Errorf("observedGeneration %d, inventory %s", mr.Status.ObservedGeneration, f.inventory("m"))
 			}
@@ -84,12 +80,9 @@ func TestHandOverIsConfirmed(t *testing.T) {
 	stale := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.Statuses.Written(stale)
-	if _, err := f.Reconciler.run(f.ctx, stale); err != steps.ErrSuperseded {
-		t.Errorf("got %v", err)
-	}
-	if _, found := f.target.value("a"); !found {
-		t.Error("the object was deleted for a class that the ManagedResource has not any more")
-	}
+	expect.Equal(t, expect.ErrorOf(f.Reconciler.run(f.ctx, stale)), steps.ErrSuperseded)
+	expect.True(t, expect.OK(f.target.value("a")),
+		"the object was deleted for a class that the ManagedResource has not any more")
 }
 
 // MRB-3: what another instance put into the inventory meanwhile is not lost.
@@ -104,12 +97,9 @@ func TestInventoryIsExtended(t *testing.T) {
 		mr.Status.Resources[0].APIVersion, mr.Status.Resources[0].Kind, mr.Status.Resources[0].Namespace, mr.Status.Resources[0].Name = "v1", "ConfigMap", "n", "theirs"
 		return f.source.Status().Update(f.ctx, mr)
 	})
-	if result, err := f.run("m"); err != nil || result.RequeueAfter != time.Millisecond {
-		t.Errorf("got %v, %v", result, err)
-	}
-	if got := f.inventory("m"); got != "theirs" {
-		t.Errorf("inventory: %s", got)
-	}
+	result, err := f.run("m")
+	expect.True(t, err == nil && result.RequeueAfter == time.Millisecond, "got %v, %v", result, err)
+	expect.Equal(t, f.inventory("m"), "theirs", "inventory")
 	f.complete("m")
 	if _, found := f.target.value("theirs"); found || f.inventory("m") != "a" {
 		t.Errorf("what the other instance created is not looked after: there %t, inventory %s", found, f.inventory("m"))
@@ -186,9 +176,7 @@ func TestOwnership(t *testing.T) {
 				for range 3 {
 					_, _ = f.run("m")
 				}
-				if _, found := f.target.value("a"); found != tc.stays {
-					t.Errorf("%s: there %t", tc.reason, found)
-				}
+				expect.Equal(t, expect.OK(f.target.value("a")), tc.stays, "%s: there", tc.reason)
 				mr := &resourcesv1alpha1.ManagedResource{}
 				err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr)
 				if how == "deleted" && !apierrors.IsNotFound(err) {
@@ -216,9 +204,7 @@ func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 	}
 	f.secret("m", "2")
 	f.complete("m")
-	if _, found := f.target.value("a"); !found {
-		t.Error("an object that was annotated to be kept was deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "an object that was annotated to be kept was deleted")
 }
 
 // MRB-16: of two ManagedResources that have an object, the one whose inventory got it last keeps it, restarts or not.
@@ -235,17 +221,13 @@ func TestMovedObjects(t *testing.T) {
 		o := unstructured.Unstructured{Object: f.target.objects["a"]}
 		return o.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	}
-	if got := origin(); got != "n/to" {
-		t.Fatalf("origin %s", got)
-	}
+	must.Equal(t, origin(), "n/to", "orig")
 	// A restart: nothing is remembered.
 	f.dropState(objects.Owner{Namespace: "n", Name: "from"})
 	f.dropState(objects.Owner{Namespace: "n", Name: "to"})
 	f.complete("to")
 	f.complete("from")
-	if got := origin(); got != "n/to" {
-		t.Errorf("the former owner took it back: origin %s", got)
-	}
+	expect.Equal(t, origin(), "n/to", "the former owner took it back: orig")
 	f.secret("from", "2")
 	f.complete("from")
 	if _, found := f.target.value("a"); !found || f.inventory("from") != "" {
@@ -253,9 +235,7 @@ func TestMovedObjects(t *testing.T) {
 	}
 	f.must(f.source.Delete(f.ctx, f.get("to")))
 	f.complete("to")
-	if _, found := f.target.value("a"); found {
-		t.Error("nobody has it any more")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "nobody has it any more")
 }
 
 // MRT-6: a run for one drifted object reads no object that another ManagedResource owns and has compared with the same manifest.
@@ -272,12 +252,9 @@ func TestSharedObjectsAreComparedOnce(t *testing.T) {
 	before := f.target.count(http.MethodGet)
 	f.edited("b", setValue("2"))
 	f.complete("m")
-	if value, _ := f.target.value("b"); value != "1" {
-		t.Errorf("the drift is not repaired: %s", value)
-	}
-	if got := f.target.count(http.MethodGet) - before; got != 1 {
-		t.Errorf("MRT-6: the run reads %d objects, want the drifted one", got)
-	}
+	expect.Equal(t, expect.First(f.target.value("b")), "1", "the drift is not repaired")
+	got := f.target.count(http.MethodGet) - before
+	expect.Equal(t, got, 1, "MRT-6: the run reads %d objects, want the drifted one", got)
 }
 
 // MRB-16: two ManagedResources that are deleted together leave nothing behind that both had.
@@ -290,9 +267,7 @@ func TestSharedObjectsGoWithTheLast(t *testing.T) {
 	}
 	f.complete("one")
 	f.complete("two")
-	if _, found := f.target.value("a"); found {
-		t.Error("both left it to the other")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "both left it to the other")
 }
 
 // MRB-3, MR-12: whatever request fails or loses its answer, the next runs put everything right, and say so.
@@ -361,9 +336,7 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 	a, _ := f.target.value("a")
 	_, b := f.target.value("b")
 	c, _ := f.target.value("c")
-	if a != "2" || b || c != "2" {
-		t.Errorf("a=%q, b there: %t, c=%q", a, b, c)
-	}
+	expect.True(t, a == "2" && !b && c == "2", "a=%q, b there: %t, c=%q", a, b, c)
 	if got := f.condition("m"); !strings.HasPrefix(got, "True/ApplySucceeded") || f.inventory("m") != "a c" {
 		t.Errorf("%s, inventory %s", got, f.inventory("m"))
 	}
@@ -377,12 +350,9 @@ func TestSecretIsGone(t *testing.T) {
 	f.complete("m")
 	f.withoutSecret("m")
 	_, _ = f.run("m")
-	if got := f.condition("m"); !strings.HasPrefix(got, "False/CannotReadSecret") {
-		t.Errorf("got %s", got)
-	}
-	if _, found := f.target.value("a"); !found {
-		t.Error("the object was deleted")
-	}
+	got := f.condition("m")
+	expect.True(t, strings.HasPrefix(got, "False/CannotReadSecret"), "got %s", got)
+	expect.True(t, expect.OK(f.target.value("a")), "the object was deleted")
 	f.secret("m", "7", "a=1")
 	f.complete("m")
 	if got := f.condition("m"); !strings.HasPrefix(got, "True") {
@@ -425,12 +395,9 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	before := f.target.count(http.MethodGet, http.MethodDelete)
 	_, _ = f.run("m")
-	if got := f.target.count(http.MethodGet, http.MethodDelete) - before; got > 20*5 {
-		t.Errorf("%d requests for 20 objects in the first run", got)
-	}
-	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
-		t.Errorf("got %s", got)
-	}
+	got := f.target.count(http.MethodGet, http.MethodDelete) - before
+	expect.True(t, got <= 20*5, "%d requests for 20 objects in the first run", got)
+	expect.Contains(t, f.condition("m"), "it waits for the finalizers x/y")
 	before = f.target.count(http.MethodGet, http.MethodDelete)
 	for range 12 { // a minute
 		f.clock.SetTime(f.clock.Now().Add(pendingRetry))
@@ -462,9 +429,7 @@ func TestWithoutLabelsIsNotGone(t *testing.T) {
 	f.observeGone(f.Tracker.Progress(steps.OwnerOf(f.get("m"))).Refs[0].ID, "", f.target.versionOf("a")) // What a filtered watch makes of it.
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
-	if got := f.condition("m"); !strings.Contains(got, "it waits for the finalizers x/y") {
-		t.Errorf("got %s", got)
-	}
+	expect.Contains(t, f.condition("m"), "it waits for the finalizers x/y")
 	f.target.remove("a")
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	f.complete("m")
@@ -489,9 +454,8 @@ func TestSlowKind(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("m")
-	if got := f.target.count(http.MethodPost); got > steps.PerRun+steps.TooManyTimeouts {
-		t.Errorf("MR-15: %d objects were tried", got)
-	}
+	got := f.target.count(http.MethodPost)
+	expect.True(t, got <= steps.PerRun+steps.TooManyTimeouts, "MR-15: %d objects were tried", got)
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, "not tried") {
 		t.Errorf("got %s", got)
 	}
@@ -517,26 +481,19 @@ func TestDriftIsToldAndDelayed(t *testing.T) {
 	edit("by hand")
 	result, err := f.run("m")
 	f.must(err)
-	if result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Minute {
-		t.Errorf("the next run is due in %s", result.RequeueAfter)
-	}
-	if value, _ := f.target.value("a"); value != "by hand" {
-		t.Errorf("the edit was taken back at once: %q", value)
-	}
+	expect.True(t, result.RequeueAfter > 0 && result.RequeueAfter <= 10*time.Minute,
+		"the next run is due in %s", result.RequeueAfter)
+	expect.Equal(t, expect.First(f.target.value("a")), "by hand", "the edit was taken back at once")
 	if got := f.events(); !strings.Contains(got, `ObjectChanged: v1/ConfigMap/n/a was changed by "kubectl-edit" at data.v; it is repaired in 10m0s`) {
 		t.Errorf("events: %s", got)
 	}
 	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("not put right after the delay: %q", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "not put right after the delay")
 	edit("again")
 	f.secret("m", "2", "a=2")
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "2" {
-		t.Errorf("a new manifest does not wait: %q", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "2", "a new manifest does not wait")
 }
 
 // MRS-4, MR-13: what a process that was the leader before says after it is taken back, and what somebody takes out of the inventory is put into it
@@ -570,18 +527,16 @@ func TestReportOfAFormerLeader(t *testing.T) {
 			after := before.DeepCopy()
 			report(&after.Status)
 			f.must(f.source.Status().Update(f.ctx, after))
-			if !f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-				t.Error("it asks for no run")
-			}
+			expect.True(t, f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}),
+				"it asks for no run")
 			f.complete("m")
 			if got := f.get("m").Status; meta.Conditions(got.Conditions).Status(resourcesv1alpha1.ResourcesApplied) != resourcesv1alpha1.ConditionTrue ||
 				*got.SecretsDataChecksum != *before.Status.SecretsDataChecksum || !meta.SameInventory(got.Resources, before.Status.Resources) {
 				t.Errorf("it says %+v", got)
 			}
 			now := f.get("m")
-			if f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}) {
-				t.Error("the own report asks for another run")
-			}
+			expect.False(t, f.Triggers.predicate().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: now}),
+				"the own report asks for another run")
 		})
 	}
 }
@@ -619,9 +574,7 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 	f.complete("m")
 	f.secret("m", "2", "a=2")
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "2" {
-		t.Fatalf("a has %q", value)
-	}
+	must.Equal(t, expect.First(f.target.value("a")), "2", "a")
 	if corrected, noticed := total(t, f.Metrics.apply.Drift), total(t, f.Metrics.driftNoticed); corrected != 0 || noticed != 0 || f.events() != "" {
 		t.Errorf("%v corrected, %v noticed, events: %s", corrected, noticed, f.events())
 	}
@@ -639,9 +592,7 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metric)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
@@ -676,9 +627,8 @@ func TestFailedReleaseDoesNotFlip(t *testing.T) {
 	}
 	f.manifests("m", "3", configMap("a", "2", ignored))
 	_, _ = f.run("m")
-	if len(written) == 0 || !strings.HasPrefix(written[0], "Progressing/ApplyProgressing") {
-		t.Errorf("with another content it was %q", written)
-	}
+	expect.True(t, len(written) != 0 && strings.HasPrefix(written[0], "Progressing/ApplyProgressing"),
+		"with another content it was %q", written)
 }
 
 // MRB-34: what a run deletes is no drift, whatever its scope, and neither is the end of what was terminating.
@@ -736,9 +686,7 @@ func TestQuarrelOfWhatCannotBeCompleted(t *testing.T) {
 		}
 		_, _ = f.run("m")
 	}
-	if repairs > 10+8 {
-		t.Errorf("%d repairs in 100 s", repairs)
-	}
+	expect.True(t, repairs <= 10+8, "%d repairs in 100 s", repairs)
 }
 
 // MRB-16: two ManagedResources that lose an object at the same time leave nothing behind.
@@ -777,12 +725,8 @@ func TestForeignObjectsAreNotReplaced(t *testing.T) {
 		return 0
 	}
 	_, _ = f.run("m")
-	if value, _ := f.target.value("a"); value != "theirs" {
-		t.Errorf("it is %q", value)
-	}
-	if got := f.condition("m"); !strings.Contains(got, "nothing proves") {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "theirs")
+	expect.Contains(t, f.condition("m"), "nothing proves")
 }
 
 // MRB-34: after a restore of the target, what was known to be gone at a version that is still to come is looked at twice, though no
@@ -840,7 +784,5 @@ func TestRestoredTarget(t *testing.T) {
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
 	f.secret("m", "2")
 	f.complete("m")
-	if _, found := f.target.value("a"); !found {
-		t.Error("it was deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "it was deleted")
 }

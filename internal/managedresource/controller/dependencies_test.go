@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestApplier_UnknownAutoscalers shows that only objects whose replicas an autoscaler may own wait while the autoscalers cannot be listed.
@@ -17,9 +19,8 @@ func TestApplier_UnknownAutoscalers(t *testing.T) {
 	}
 	f.manifests("m", "2", deployment("b"), deployment("a"), configMap("c", "1", ""))
 	_, err := f.run("m")
-	if got := fmt.Sprint(f.present()); got != "[c]" {
-		t.Errorf("MR-20: there are %s, want [c]", got)
-	}
+	got := fmt.Sprint(f.present())
+	expect.Equal(t, got, "[c]", "MR-20: there are %s, want [c]", got)
 	const want = "2 objects were not applied, because failed to compute all HPA target ref object keys: failed to list all HPAs: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ": apps/v1/Deployment/n/a, apps/v1/Deployment/n/b") {
 		t.Errorf("MRB-4: the error is %v", err)

@@ -8,6 +8,8 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRH-4: what is in doubt and is left so, for a delay or while the ManagedResource waits for its state, is judged by what it is like.
@@ -52,18 +54,16 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			f.managed("mr", "a=1")
 			f.complete("mr")
 			do(f)
-			if got := health(f); !strings.HasPrefix(got, "True") {
-				t.Fatal(got)
-			}
+			got := health(f)
+			must.True(t, strings.HasPrefix(got, "True"), "%v", got)
 			f.target.change("a", setValue("edited")) // Nothing reports it: its kind can't be watched.
 			if got := health(f); !strings.HasPrefix(got, "True") {
 				t.Fatal(got)
 			}
 			f.target.remove("a")
 			for range 3 {
-				if got := health(f); !strings.HasPrefix(got, "False") {
-					t.Errorf("MRH-4: it is missing, and health is %s", got)
-				}
+				got := health(f)
+				expect.True(t, strings.HasPrefix(got, "False"), "MRH-4: it is missing, and health is %s", got)
 			}
 		})
 		t.Run("back, no watch/"+how, func(t *testing.T) {
@@ -75,14 +75,12 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			f.complete("mr")
 			do(f)
 			f.target.remove("a")
-			if got := health(f); !strings.HasPrefix(got, "False") {
-				t.Fatal(got)
-			}
+			got := health(f)
+			must.True(t, strings.HasPrefix(got, "False"), "%v", got)
 			f.target.put("a", "1", nil)
 			for range 3 {
-				if got := health(f); !strings.HasPrefix(got, "True") {
-					t.Errorf("MRH-4, MRB-38: it is there, and health is %s", got)
-				}
+				got := health(f)
+				expect.True(t, strings.HasPrefix(got, "True"), "MRH-4, MRB-38: it is there, and health is %s", got)
 			}
 		})
 		t.Run("label removed, watched/"+how, func(t *testing.T) {
@@ -91,9 +89,8 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			f.managed("mr", "a=1")
 			f.rest("mr")
 			do(f)
-			if got := health(f); !strings.HasPrefix(got, "True") {
-				t.Fatal(got)
-			}
+			got := health(f)
+			must.True(t, strings.HasPrefix(got, "True"), "%v", got)
 			// To the watch, which is filtered by the label, that is the end of the object.
 			f.target.change("a", setValue("1"))
 			live := f.live("a")
@@ -103,9 +100,8 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 			f.target.mu.Unlock()
 			f.observeGone(objects.NewID(live.GroupVersionKind().GroupKind(), "n", "a"), live.GetUID(), live.GetResourceVersion())
 			for range 3 {
-				if got := health(f); !strings.HasPrefix(got, "True") {
-					t.Errorf("MRH-4, MRB-38: it is there, and health is %s", got)
-				}
+				got := health(f)
+				expect.True(t, strings.HasPrefix(got, "True"), "MRH-4, MRB-38: it is there, and health is %s", got)
 			}
 		})
 	}

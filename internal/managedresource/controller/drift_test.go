@@ -14,6 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/apply"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // The pace of repairs: see package objects.
@@ -42,21 +44,17 @@ func TestReplacedIsNotHeld(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
 	noticed := total(t, f.Metrics.driftNoticed)
 	_, err := f.run("m")
-	if _, there := f.target.value("a"); there || err == nil {
-		t.Fatalf("it was not deleted: %v", err)
-	}
+	_, there := f.target.value("a")
+	must.True(t, !there && err != nil, "it was not deleted: %v", err)
 	f.complete("m")
 	if _, there := f.target.value("a"); !there {
 		t.Fatalf("it was not created: %s", f.condition("m"))
 	}
-	if got := total(t, f.Metrics.driftNoticed) - noticed; got != 0 {
-		t.Errorf("%v drifts noticed", got)
-	}
+	got := total(t, f.Metrics.driftNoticed) - noticed
+	expect.Equal(t, got, 0, "%v drifts noticed", got)
 	f.edited("a", setValue("by hand again"))
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "by hand again" {
-		t.Errorf("the next edit is taken back at once: %s", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "by hand again", "the next edit is taken back at once")
 }
 
 // MRX-5, MR-33: an object that is annotated with keep-object is never deleted, not even to create it anew.
@@ -106,9 +104,7 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	f.must(f.source.Update(f.ctx, mr))
 	_, _ = f.run("m")
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("not put right though a run was asked for: %s", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "not put right though a run was asked for")
 }
 
 // MRB-34: drift is told of though the read that says what happened has failed.
@@ -122,15 +118,12 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 			f.edited("a", setValue("by hand"))
 			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
 			result, err := f.run("m")
-			if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > apply.LookAgain {
-				t.Errorf("looked at again in %s, %v", result.RequeueAfter, err)
-			}
+			expect.True(t, err == nil && result.RequeueAfter > 0 && result.RequeueAfter <= apply.LookAgain,
+				"looked at again in %s, %v", result.RequeueAfter, err)
 			f.refuse("", "", 0)
 			f.clock.SetTime(f.clock.Now().Add(later))
 			f.complete("m")
-			if got := f.events(); strings.Count(got, "v1/ConfigMap/n/a was changed") != 1 {
-				t.Errorf("events: %s", got)
-			}
+			expect.Equal(t, strings.Count(f.events(), "v1/ConfigMap/n/a was changed"), 1, "events")
 		})
 	}
 }
@@ -151,12 +144,8 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 			f.complete("m")
 			f.edited("a", tc.change)
 			f.complete("m")
-			if got := f.events(); got != "" {
-				t.Errorf("it says %s", got)
-			}
-			if !f.nothingIsDirty("m") {
-				t.Error("the object is still in doubt")
-			}
+			expect.Equal(t, f.events(), "", "it")
+			expect.True(t, f.nothingIsDirty("m"), "the object is still in doubt")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
 			f.complete("m")
@@ -192,23 +181,19 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 	for i := range 100 {
 		renew(i)
 	}
-	if got := f.target.count(http.MethodGet) - looks; got == 0 || got > burst {
-		t.Errorf("%d looks at once, want %d at most", got, burst)
-	}
+	got := f.target.count(http.MethodGet) - looks
+	expect.True(t, got != 0 && got <= burst, "%d looks at once, want %d at most", got, burst)
 	f.edited("a", setValue("theirs"))
 	f.edited("b", setValue("theirs"))
 	result, err := f.run("m")
 	f.must(err)
 	a, _ := f.target.value("a")
 	b, _ := f.target.value("b")
-	if a != "theirs" || b != "1" || result.RequeueAfter != lookPause || !slices.Contains(queue.after, 0) {
-		t.Errorf("a is %s, b is %s, the next run is in %s; due %v", a, b, result.RequeueAfter, queue.after)
-	}
+	expect.True(t, a == "theirs" && b == "1" && result.RequeueAfter == lookPause && slices.Contains(queue.after, 0),
+		"a is %s, b is %s, the next run is in %s; due %v", a, b, result.RequeueAfter, queue.after)
 	f.clock.SetTime(f.clock.Now().Add(lookPause))
 	f.complete("m")
-	if a, _ := f.target.value("a"); a != "1" {
-		t.Errorf("a is %s", a)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "a")
 }
 
 // MRB-34: changes that need no repair are no quarrel.
@@ -253,17 +238,14 @@ func TestLooksThatWereAskedForHoldNothing(t *testing.T) {
 	}
 	f.refuse(http.MethodPut, "c", 0)
 	f.complete("m")
-	if c := f.condition("m"); !strings.HasPrefix(c, "True") {
-		t.Fatal(c)
-	}
+	c := f.condition("m")
+	must.True(t, strings.HasPrefix(c, "True"), "%v", c)
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.edited("a", setValue("theirs"))
 	for waited := time.Duration(0); waited <= time.Hour; waited += 5 * time.Second {
 		f.complete("m")
 		if a, _ := f.target.value("a"); a == "1" {
-			if waited > 2*lookPause {
-				t.Errorf("real drift was repaired after %s, want %s at most", waited, lookPause)
-			}
+			expect.True(t, waited <= 2*lookPause, "real drift was repaired after %s, want %s at most", waited, lookPause)
 			return
 		}
 		f.clock.SetTime(f.clock.Now().Add(5 * time.Second))
@@ -287,9 +269,8 @@ func TestStormReadsManifestsOnce(t *testing.T) {
 	}
 	f.secrets.ClearActions()
 	written := f.target.count(http.MethodPut)
-	if _, err := f.run("m"); err != nil || !f.nothingIsDirty("m") {
-		t.Fatalf("drift is left: %v", err)
-	}
+	_, err := f.run("m")
+	must.True(t, err == nil && f.nothingIsDirty("m"), "drift is left: %v", err)
 	if reads, writes := len(f.secrets.Actions()), f.target.count(http.MethodPut)-written; reads > 1 || writes != many {
 		t.Errorf("MRB-34: %d reads of Secrets and %d updates for %d objects, want 1 read and one update each", reads, writes, many)
 	}

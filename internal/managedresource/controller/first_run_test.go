@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MR-2: a ManagedResource that is gone needs nothing.
@@ -16,9 +17,8 @@ func TestNotFound(t *testing.T) {
 	f := newFixture(t)
 	result, err := f.run("nobody")
 	f.must(err)
-	if got := f.target.count(http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete); got != 0 || result.RequeueAfter != 0 {
-		t.Errorf("MR-2: %d requests, and again after %s", got, result.RequeueAfter)
-	}
+	got := f.target.count(http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete)
+	expect.True(t, got == 0 && result.RequeueAfter == 0, "MR-2: %d requests, and again after %s", got, result.RequeueAfter)
 }
 
 // MR-25: what was never applied is created without a look. MR-8: the inventory is sorted, whatever the order of manifests.
@@ -32,9 +32,8 @@ func TestFirstRun(t *testing.T) {
 	if got := mr.Status.Resources; len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || mr.Status.SecretsDataChecksum == nil {
 		t.Errorf("MR-8: got %v, checksum %v", got, mr.Status.SecretsDataChecksum)
 	}
-	if looks, creations := f.target.count(http.MethodGet), f.target.count(http.MethodPost); looks != 0 || creations != 2 {
-		t.Errorf("MR-25: %d looks, %d creations", looks, creations)
-	}
+	looks, creations := f.target.count(http.MethodGet), f.target.count(http.MethodPost)
+	expect.True(t, looks == 0 && creations == 2, "MR-25: %d looks, %d creations", looks, creations)
 }
 
 // TestOrderOfAReconciliation: an ignored ManagedResource is not handed over, and a deletion does not wait for a hand-over.

@@ -41,6 +41,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -411,9 +412,7 @@ func (s *store) hook(on func(method, name string) int) {
 func poll(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	expect.Succeed(t, err, "%s", what)
 }
 
 func metaOf(object map[string]any) map[string]any {

@@ -15,6 +15,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/hold"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // heldFixture has ManagedResource m with ConfigMaps a and b, which watches cover, and allows holds.
@@ -80,32 +81,23 @@ func TestHoldOnAnObject(t *testing.T) {
 	f.complete("m")
 	f.wants("held", "MRF-10", "a", "emergency")
 	f.wants("not held", "MRF-10", "b", "1")
-	if got := f.events(); !strings.Contains(got, "HoldBegan: v1/ConfigMap/n/a is left alone until 2026-11-24T14:00:00Z") {
-		t.Errorf("MRF-14: events: %s", got)
-	}
-	if got := f.condition("m"); got != "True/ApplySucceeded: All resources are applied. Left alone for a while: ConfigMap n/a." {
-		t.Errorf("MRF-14: %s", got)
-	}
-	if got := total(t, f.Metrics.held); got != 1 {
-		t.Errorf("MRF-14: %v holds", got)
-	}
-	if got := total(t, f.Metrics.heldUntil); int64(got) != f.clock.Now().Add(2*time.Hour).Unix() {
-		t.Errorf("MRF-14: ends at %v", got)
-	}
+	expect.Contains(t, f.events(), "HoldBegan: v1/ConfigMap/n/a is left alone until 2026-11-24T14:00:00Z", "MRF-14: events")
+	expect.Equal(t, f.condition("m"), "True/ApplySucceeded: All resources are applied. Left alone for a while: ConfigMap n/a.",
+		"MRF-14")
+	got := total(t, f.Metrics.held)
+	expect.Equal(t, got, 1, "MRF-14: %v holds", got)
+	expect.Equal(t, int64(total(t, f.Metrics.heldUntil)), f.clock.Now().Add(2*time.Hour).Unix(), "MRF-14: ends at")
 	f.rest("m")
 	f.edited("a", setValue("emergency, again"))
 	f.rest("m")
 	f.passes(2*time.Hour - time.Nanosecond)
 	f.wants("a moment before the end", "MRF-13", "a", "emergency, again")
 	f.clock.SetTime(f.clock.Now().Add(time.Nanosecond))
-	if next := f.triggers.endHolds(); next != 0 || f.nothingIsDirty("m") {
-		t.Errorf("MRF-13: nothing is due at the end; next in %s", next)
-	}
+	next := f.triggers.endHolds()
+	expect.True(t, next == 0 && !f.nothingIsDirty("m"), "MRF-13: nothing is due at the end; next in %s", next)
 	f.complete("m")
 	f.wants("at the end", "MRF-13", "a", "1")
-	if f.isHeld("a") {
-		t.Error("MRF-13: the annotation stays")
-	}
+	expect.False(t, f.isHeld("a"), "MRF-13: the annotation stays")
 	if got := f.events(); strings.Count(got, "HoldEnded: The hold on v1/ConfigMap/n/a ended, and it was repaired at data.v") != 1 || strings.Count(got, "HoldBegan") != 1 {
 		t.Errorf("MRF-14: events: %s", got)
 	}
@@ -179,17 +171,13 @@ func TestWhatAHoldCovers(t *testing.T) {
 	})
 	f.wants("held", "MRF-10", "a", "theirs")
 	live := f.live("a")
-	if got := live.GetLabels()["l"]; got != "theirs" {
-		t.Errorf("MRF-10: the label is %s", got)
-	}
+	expect.Equal(t, live.GetLabels()["l"], "theirs", "MRF-10: the label")
 	if live.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" || !f.isHeld("a") {
 		t.Errorf("MRF-12: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
 	}
 	f.passes(time.Hour)
 	f.wants("at the end", "MRF-13", "a", "1")
-	if got := f.live("a").GetLabels()["l"]; got != "ours" {
-		t.Errorf("MRF-13: the label is %s", got)
-	}
+	expect.Equal(t, f.live("a").GetLabels()["l"], "ours", "MRF-13: the label")
 }
 
 // MRF-10, MRF-13: what else happens while an object is held, and to the hold.
@@ -261,9 +249,7 @@ func TestDuringAHold(t *testing.T) {
 			f.wants("during", strings.Split(name, "/")[0], "a", tc.during)
 			f.passes(time.Hour)
 			f.wants("at the end", "MRF-13", "a", "1")
-			if f.isHeld("a") {
-				t.Error("MRF-13: the annotation stays")
-			}
+			expect.False(t, f.isHeld("a"), "MRF-13: the annotation stays")
 		})
 	}
 }
@@ -346,17 +332,13 @@ func TestHoldOnAManagedResource(t *testing.T) {
 		f.complete("m")
 		f.wants("held", "MRF-10", "a", "emergency")
 		f.wants("new", "MRF-12", "new", "2")
-		if _, there := f.target.value("b"); there {
-			t.Error("MRF-12: what was deleted is there again")
-		}
+		expect.False(t, expect.OK(f.target.value("b")), "MRF-12: what was deleted is there again")
 		if got := f.events(); !strings.Contains(got, `HoldBegan: The objects are left alone until 2026-11-24T13:00:00Z, for the reason "ticket 5"`) || total(t, f.Metrics.held) != 1 {
 			t.Errorf("MRF-14: %v holds; events: %s", total(t, f.Metrics.held), got)
 		}
 		f.manifests("m", "3", configMap("a", "2", ""), configMap("b", "2", ""))
 		f.complete("m")
-		if _, there := f.target.value("new"); there {
-			t.Error("MRF-16: what no manifest has any more is still there")
-		}
+		expect.False(t, expect.OK(f.target.value("new")), "MRF-16: what no manifest has any more is still there")
 		f.passes(time.Hour)
 		f.complete("m")
 		f.wants("at the end", "MRF-13", "a", "2")
@@ -364,9 +346,7 @@ func TestHoldOnAManagedResource(t *testing.T) {
 		if annotations := f.get("m").Annotations; len(annotations) > 0 || !strings.Contains(f.events(), "HoldEnded: The hold ended") || total(t, f.Metrics.held) != 0 {
 			t.Errorf("MRF-13: annotations %v; events: %s", annotations, f.events())
 		}
-		if got := f.condition("m"); got != "True/ApplySucceeded: All resources are applied." {
-			t.Errorf("MRF-14: %s", got)
-		}
+		expect.Equal(t, f.condition("m"), "True/ApplySucceeded: All resources are applied.", "MRF-14")
 	}
 }
 
@@ -388,9 +368,7 @@ func TestHoldOnAManagedResourceEndsEarly(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
 	f.annotated(nil)
 	f.wants("released", "MRF-13", "a", "1")
-	if !strings.Contains(f.events(), "HoldReleased: The objects are left alone no more") {
-		t.Errorf("MRF-14: events: %s", f.events())
-	}
+	expect.Contains(t, f.events(), "HoldReleased: The objects are left alone no more", "MRF-14: events")
 }
 
 // MRF-16: a hold is about repairs. It keeps neither an object from being deleted that no manifest has any more, nor the ManagedResource.

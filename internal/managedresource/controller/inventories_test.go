@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const onceOnly = "annotations: {resources.gardener.cloud/ignore: 'true'}"
@@ -71,9 +73,7 @@ func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
 			for range 3 {
 				f.complete("m")
 			}
-			if _, there := f.target.value("a"); there {
-				t.Error("what was created for the ManagedResource stays for ever")
-			}
+			expect.False(t, expect.OK(f.target.value("a")), "what was created for the ManagedResource stays for ever")
 		})
 	}
 }
@@ -101,14 +101,10 @@ func TestEntryOfCreatedOnceIsMended(t *testing.T) {
 				f.must(f.source.Status().Update(f.ctx, mr))
 				f.complete("m")
 				f.complete("m")
-				if got := f.entries("m"); got != before {
-					t.Errorf("it was %s, and is %s", before, got)
-				}
+				expect.Equal(t, f.entries("m"), before)
 				f.secret("m", "2")
 				f.complete("m")
-				if _, there := f.target.value("a"); there {
-					t.Error("what was created for the ManagedResource stays for ever")
-				}
+				expect.False(t, expect.OK(f.target.value("a")), "what was created for the ManagedResource stays for ever")
 			})
 		}
 	}
@@ -189,16 +185,12 @@ func TestReleasedWhereItsKindLives(t *testing.T) {
 	for range 3 {
 		_, _ = f.run("m")
 	}
-	if _, there := f.target.value("a"); !there {
-		t.Fatal("not created")
-	}
+	must.True(t, expect.OK(f.target.value("a")), "not created")
 	f.manifests("m", "3", configMap("a", "1", released)+configMap("b", "1", ""))
 	for range 3 {
 		_, _ = f.run("m")
 	}
-	if _, there := f.target.value("a"); !there {
-		t.Error("an object that the manifest releases was deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "an object that the manifest releases was deleted")
 }
 
 // Promises about ownership: an entry that can't exist hides the one that does.
@@ -217,9 +209,7 @@ func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
 			f.restart("m")
 			f.secret("m", "2")
 			f.complete("m")
-			if _, there := f.target.value("a"); there {
-				t.Error("it is left behind")
-			}
+			expect.False(t, expect.OK(f.target.value("a")), "it is left behind")
 		})
 	}
 }
@@ -257,9 +247,7 @@ func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
 			for range 3 {
 				_, _ = f.run("m")
 			}
-			if _, there := f.target.value("a"); !there {
-				t.Error("somebody else's object was deleted")
-			}
+			expect.True(t, expect.OK(f.target.value("a")), "somebody else's object was deleted")
 		})
 	}
 }
@@ -282,8 +270,7 @@ func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
 		}
 		f.secret("m", "2")
 		f.complete("m")
-		if _, there := f.target.value("a"); there {
-			t.Errorf("a run between: %t; what was created for the ManagedResource stays for ever", wanted)
-		}
+		expect.False(t, expect.OK(f.target.value("a")),
+			"a run between: %t; what was created for the ManagedResource stays for ever", wanted)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRB-16: of two ManagedResources with different manifests the one whose inventory got the object last keeps it, also after drift, a restart and a change of
@@ -36,9 +38,8 @@ func TestOnlyTheOwnerWrites(t *testing.T) {
 		if got := f.condition("first"); !strings.HasPrefix(got, "True") || !strings.Contains(got, "Kept by other ManagedResources, which alone write them: ConfigMap n/a by n/last.") {
 			t.Errorf("%s: %s", when, got)
 		}
-		if got := f.condition("last"); strings.Contains(got, "Kept") {
-			t.Errorf("%s: %s", when, got)
-		}
+		got := f.condition("last")
+		expect.False(t, strings.Contains(got, "Kept"), "%s: %s", when, got)
 	}
 	kept("both are applied")
 	f.edited("a", setValue("drift"))
@@ -56,18 +57,16 @@ func TestOnlyTheOwnerWrites(t *testing.T) {
 	f.secret("first", "2", "a=3")
 	f.complete("first")
 	kept("another manifest")
-	if now := f.target.count(http.MethodPut, http.MethodPatch, http.MethodPost); now != writes {
-		t.Errorf("%d writes though nothing changed for the owner", now-writes)
-	}
+	now := f.target.count(http.MethodPut, http.MethodPatch, http.MethodPost)
+	expect.Equal(t, now, writes, "%d writes though nothing changed for the owner", now-writes)
 	f.must(f.source.Delete(f.ctx, f.get("last")))
 	f.complete("last")
 	drain()
 	if value, _ := f.target.value("a"); value != "3" || f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/first" {
 		t.Errorf("the owner is gone: it is %s, with %v", value, f.live("a").GetAnnotations())
 	}
-	if got := f.condition("first"); strings.Contains(got, "Kept") {
-		t.Errorf("the owner is gone: %s", got)
-	}
+	got := f.condition("first")
+	expect.False(t, strings.Contains(got, "Kept"), "the owner is gone: %s", got)
 	f.must(f.source.Delete(f.ctx, f.get("first")))
 	f.complete("first")
 	if _, there := f.target.value("a"); there || f.target.count(http.MethodDelete) != 1 {
@@ -102,12 +101,9 @@ func TestDriftWaitsForTheOwner(t *testing.T) {
 			f.edited("a", setValue("drift"))
 			drain()
 			f.complete("other")
-			if value, _ := f.target.value("a"); value != "drift" {
-				t.Errorf("it is %s: one that does not own it wrote it", value)
-			}
-			if len(f.Tracker.Progress(steps.OwnerOf(f.get("other"))).OutOfSync) > 0 {
-				t.Error("the other one has work to do")
-			}
+			value, _ := f.target.value("a")
+			expect.Equal(t, value, "drift", "it is %s: one that does not own it wrote it", value)
+			expect.Empty(t, f.Tracker.Progress(steps.OwnerOf(f.get("other"))).OutOfSync, "the other one has work to do")
 			f.target.hook(nil)
 			mr := f.get("owner")
 			mr.Annotations = nil
@@ -161,9 +157,8 @@ func TestAttemptsWakeNobody(t *testing.T) {
 	for _, name := range []string{"one", "two", "one", "two"} {
 		_, _ = f.run(name)
 	}
-	if len(told) > 0 || f.target.count(http.MethodGet) == readAt {
-		t.Errorf("with nothing in doubt, attempts told %s to look", told)
-	}
+	expect.True(t, len(told) == 0 && f.target.count(http.MethodGet) != readAt,
+		"with nothing in doubt, attempts told %s to look", told)
 }
 
 // Promise: an object that one creates only once, and another one wants, is put right for the latter - also if the former creates it anew, before
@@ -189,9 +184,7 @@ func TestOnceCreatesWhatAnotherOneWants(t *testing.T) {
 			f.observeGone(configMapKey("a"), "", version)
 			if delay > 0 {
 				drain() // It is noticed, and held.
-				if _, there := f.target.value("a"); there {
-					t.Fatal("it was not held")
-				}
+				must.False(t, expect.OK(f.target.value("a")), "it was not held")
 			}
 			f.complete("once")
 			f.clock.SetTime(f.clock.Now().Add(delay))
@@ -316,9 +309,8 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 			f.rest("stays")
 			drain()
 			origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
-			if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves"))); got != want {
-				t.Fatalf("the origin is %s, want %s", got, want)
-			}
+			got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves")))
+			must.Equal(t, got, want, "the orig")
 			leaves(f, f.get("leaves"))
 			drain()
 			if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("stays"))); got != want {

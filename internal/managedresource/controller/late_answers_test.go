@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRO-2, MR-30: what was created only once, and was let go of, stays, though another object of the run failed.
@@ -149,9 +150,7 @@ func delayOfShared(t *testing.T, looks bool) {
 	drain := f.woken()
 	f.edited("a", setValue("7"))
 	drain()
-	if value, _ := f.target.value("a"); value != "7" {
-		t.Fatal("it was not held")
-	}
+	must.Equal(t, expect.First(f.target.value("a")), "7", "it was not held")
 	before := f.events()
 	if looks {
 		f.secret("once", "2", "a!=1", "d=1") // Something else is added to the other one.
@@ -206,9 +205,8 @@ func givenUpLate(t *testing.T, late bool) {
 		f.complete("giver") // It looks at the new one, which does not name it.
 	}
 	f.complete("m")
-	if _, there := f.target.value("a"); !there || !done {
-		t.Fatal("not created")
-	}
+	_, there := f.target.value("a")
+	must.True(t, there && done, "not created")
 	f.secret("m", "4", "x=2")
 	f.complete("m")
 	if _, there := f.target.value("a"); there {

@@ -18,6 +18,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func (f *fixture) originOf(name string) string {
@@ -29,17 +31,13 @@ func TestIdentityAppearsAndOriginStays(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharing("x", "y")
-	if got := f.originOf("a"); got != "n/y" {
-		t.Fatal(got)
-	}
+	must.Equal(t, f.originOf("a"), "n/y")
 	p := f.anotherProcess()
 	p.configure(func(o *Options) { o.Identity = "foo" })
 	p.complete("x")
 	p.complete("y")
 	p.complete("x")
-	if got := p.originOf("a"); got != "foo:n/y" {
-		t.Errorf("origin is %s", got)
-	}
+	expect.Equal(t, p.originOf("a"), "foo:n/y", "orig")
 }
 
 // MRB-16: nor does it take back what that one wrote.
@@ -196,9 +194,7 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	})
 	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 	_, _ = f.run("m")
-	if _, there := f.target.value("a"); !there {
-		t.Error("it was deleted though the class was taken back")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "it was deleted though the class was taken back")
 }
 
 // MRB-3: the end of the process in the middle of creations: what was sent is waited for, and what it created is on record, so that it is deleted
@@ -217,9 +213,7 @@ func TestEndOfTheProcessDuringCreations(t *testing.T) {
 	}
 	f.target.mu.Unlock()
 	_, _ = f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: "m"}})
-	if sent := f.target.count(http.MethodPost); sent == 0 {
-		t.Error("nothing was created")
-	}
+	expect.True(t, f.target.count(http.MethodPost) != 0, "nothing was created")
 	p := f.anotherProcess()
 	p.complete("m")
 	p.secret("m", "2")
@@ -262,12 +256,9 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 			if ctx.Err() == nil {
 				t.Fatal("it did not end in the middle of the run")
 			}
-			if got := f.condition("m"); got != said {
-				t.Errorf("it said %s, and now %s", said, got)
-			}
-			if events := f.events(); strings.Contains(events, "canceled") {
-				t.Errorf("Events: %s", events)
-			}
+			expect.Equal(t, f.condition("m"), said, "it said %s, and now", said)
+			events := f.events()
+			expect.False(t, strings.Contains(events, "canceled"), "Events: %s", events)
 		})
 	}
 }
@@ -284,9 +275,7 @@ func TestRecordEndsWithTheHandOver(t *testing.T) {
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.complete("m")
 	for _, entry := range f.get("m").Status.Resources {
-		if !meta.Tentative(&entry) {
-			t.Errorf("MRK-5: the entry of %s is still the record of its creation", entry.Name)
-		}
+		expect.True(t, meta.Tentative(&entry), "MRK-5: the entry of %s is still the record of its creation", entry.Name)
 	}
 }
 
@@ -304,7 +293,6 @@ func TestRecordEndsWithAnotherOrigin(t *testing.T) {
 	other.edited("a", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })
 	other.secret("m", "2")
 	other.complete("m")
-	if _, found := f.target.value("a"); !found {
-		t.Error("MR-30: the object was deleted though another source had it since it was created")
-	}
+	expect.True(t, expect.OK(f.target.value("a")),
+		"MR-30: the object was deleted though another source had it since it was created")
 }

@@ -164,9 +164,8 @@ func TestClaimsAreStillAskedFor(t *testing.T) {
 			s.onDelete = func() { change(f) } // The deletion of what comes first is still to be answered.
 			_, err := f.run("one")
 			f.must(err)
-			if !s.has("DELETE widget") || s.has("DELETE statefulset") || s.has("DELETE claim") {
-				t.Errorf("the StatefulSet stays, and so must its volumes: %s", s.log)
-			}
+			expect.True(t, s.has("DELETE widget") && !s.has("DELETE statefulset") && !s.has("DELETE claim"),
+				"the StatefulSet stays, and so must its volumes: %s", s.log)
 		})
 	}
 }
@@ -254,9 +253,8 @@ func TestReplacingIsStillAskedFor(t *testing.T) {
 			for range 5 {
 				_, _ = f.run("m")
 			}
-			if _, there := f.target.value("a"); !there || f.uid("a") != uid {
-				t.Errorf("it was deleted though before that %s; it is there: %t", how, there)
-			}
+			_, there := f.target.value("a")
+			expect.True(t, there && f.uid("a") == uid, "it was deleted though before that %s; it is there: %t", how, there)
 		})
 	}
 }
@@ -288,16 +286,13 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 			})
 			before := f.target.count(http.MethodPut)
 			_, _ = f.run("m")
-			if written := f.target.count(http.MethodPut) - before; written == 0 || written > 2*steps.PerRun {
-				t.Errorf("%d of %d objects were written", written, all)
-			}
+			written := f.target.count(http.MethodPut) - before
+			expect.True(t, written != 0 && written <= 2*steps.PerRun, "%d of %d objects were written", written, all)
 			_, _ = f.run("m")
 			f.target.hook(nil)
 			f.annotate("m", "unrelated", "")
 			f.complete("m")
-			if got, _ := f.target.value("o199"); got != "2" {
-				t.Errorf("it is applied no more: %s", got)
-			}
+			expect.Equal(t, expect.First(f.target.value("o199")), "2", "it is applied no more")
 		})
 	}
 }
@@ -329,9 +324,8 @@ func TestFinalizersAreStillAskedFor(t *testing.T) {
 		return 0
 	})
 	_, _ = f.run("m")
-	if len(f.live("a").GetFinalizers()) == 0 {
-		t.Errorf("its finalizers were removed though the class was taken back before it was looked at")
-	}
+	expect.True(t, len(f.live("a").GetFinalizers()) != 0,
+		"its finalizers were removed though the class was taken back before it was looked at")
 }
 
 // MRT-7: deletions that are under way end with wait-for-state.
@@ -356,9 +350,7 @@ func TestDeletionsWaitForAState(t *testing.T) {
 		return 0
 	})
 	_, _ = f.run("m")
-	if _, there := f.target.value("a"); !there {
-		t.Errorf("it was deleted after the ManagedResource was told to wait")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "it was deleted after the ManagedResource was told to wait")
 }
 
 // MRX-14: requests for a kind that take too long are not tried on, in deletions as in writes: they would hold a place that others need.

@@ -18,6 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func heldBack(cfg *config.ManagedResourceControllerConfig) {
@@ -63,9 +65,7 @@ func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
 				t.Fatalf("edited: %t, %s", edited, f.condition("m"))
 			}
 			left, found, _ := unstructured.NestedString(f.live("a").Object, "metadata", what, "x")
-			if found {
-				t.Errorf("no manifest has x, which is %q still", left)
-			}
+			expect.False(t, found, "no manifest has x, which is %q still", left)
 		})
 	}
 }
@@ -78,9 +78,8 @@ func TestIgnoredAndCreatedAnewInAGap(t *testing.T) {
 	after := before.DeepCopy()
 	after.UID = "2"
 	r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
-	if !(&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-		t.Error("nobody looks at the new one")
-	}
+	expect.True(t, (&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}),
+		"nobody looks at the new one")
 }
 
 // Drift: the delay is for what somebody else did. An object that this instance deleted, as its manifest or its class was gone for a while, and that its
@@ -144,9 +143,7 @@ func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, deleted := deletions()
-			if len(deleted) == 0 {
-				t.Fatal("nothing was deleted")
-			}
+			must.True(t, len(deleted) != 0, "nothing was deleted")
 			if told {
 				f.target.hook(nil)
 				for _, name := range deleted {
@@ -212,9 +209,7 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 	f.complete("m")
 	f.edited("a", setValue("by hand"))
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "by hand" {
-		t.Fatalf("it is not held: %s", value)
-	}
+	must.Equal(t, expect.First(f.target.value("a")), "by hand", "it is not held")
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
@@ -256,7 +251,6 @@ func TestFailingFirstRunLooksOnce(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	if recorded := f.Tracker.Get(configMapKey("a")); looks > 0 {
-		t.Errorf("a is verified: %t, and was read %d times in 10 attempts", recorded.InSync, looks)
-	}
+	recorded := f.Tracker.Get(configMapKey("a"))
+	expect.Equal(t, looks, 0, "a is verified: %t, and was read %d times in 10 attempts", recorded.InSync, looks)
 }

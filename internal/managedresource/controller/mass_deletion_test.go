@@ -21,6 +21,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func waits(wait time.Duration) func(*config.ManagedResourceControllerConfig) {
@@ -76,16 +77,11 @@ func TestMassDeletionWaits(t *testing.T) {
 	f := brakeFixture(t, 12, 10*time.Minute)
 	f.secret("m", "2", "new=1")
 	result, err := f.run("m")
-	if err != nil || result.RequeueAfter != time.Minute {
-		t.Errorf("MRX-21: the run ends with %v, %v", result, err)
-	}
+	expect.True(t, err == nil && result.RequeueAfter == time.Minute, "MRX-21: the run ends with %v, %v", result, err)
 	const want = "False/DeletionHeld: The deletion of 12 of 12 objects that no manifest has any more waits, because they are half or more of the objects: v1/ConfigMap/n/a00, "
-	if got := f.condition("m"); !strings.HasPrefix(got, want) {
-		t.Errorf("MRX-21: the condition is %s", got)
-	}
-	if events := f.events(); !strings.Contains(events, "DeletionHeld: The deletion of 12") {
-		t.Errorf("MRX-21: no Event tells: %s", events)
-	}
+	got := f.condition("m")
+	expect.True(t, strings.HasPrefix(got, want), "MRX-21: the condition is %s", got)
+	expect.Contains(t, f.events(), "DeletionHeld: The deletion of 12", "MRX-21: no Event tells")
 	f.sees(9 * time.Minute)
 	f.restart("m")
 	f.sees(9 * time.Minute)
@@ -97,9 +93,7 @@ func TestMassDeletionWaits(t *testing.T) {
 		t.Errorf("MRX-21: after the wait there are %s: %s", got, f.condition("m"))
 	}
 	for result, want := range map[string]float64{"held": 1, "elapsed": 1, "confirmed": 0, "observed": 0} {
-		if got := f.massDeletions(result); got != want {
-			t.Errorf("MRX-23: %s counts %v, want %v", result, got, want)
-		}
+		expect.Equal(t, f.massDeletions(result), want, "MRX-23: %s counts", result)
 	}
 }
 
@@ -123,9 +117,7 @@ func TestMassDeletion_Interrupted(t *testing.T) {
 				f.configure(func(o *Options) {
 					o.Statuses = source.NewStatuses(f.source, unanswering{f.source}, f.source, f.clock, f.Events)
 				})
-				if _, err := f.run("m"); err == nil {
-					t.Error("MRX-21: a run succeeds while the source does not answer")
-				}
+				expect.Error(t, expect.ErrorOf(f.run("m")), "MRX-21: a run succeeds while the source does not answer")
 			}
 			f.configure(func(o *Options) { o.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events) })
 		},
@@ -204,15 +196,11 @@ func TestMassDeletionIsConfirmed(t *testing.T) {
 	f.complete("m")
 	before := f.get("m")
 	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: "0123456789ab"})
-	if got := len(f.present()); got != 10 {
-		t.Errorf("MRX-22: a confirmation of other objects leaves %d", got)
-	}
+	expect.Equal(t, len(f.present()), 10, "MRX-22: a confirmation of other objects leaves")
 	// One object holds out: the annotation stays in force though the condition says something else.
 	f.edited("a00", setFinalizer)
 	f.annotated(map[string]string{resourcesv1alpha1.AnnotationConfirmDeletion: f.asked()})
-	if !confirmsDeletion(before, f.get("m")) {
-		t.Error("MRX-22: the annotation asks for no run")
-	}
+	expect.True(t, confirmsDeletion(before, f.get("m")), "MRX-22: the annotation asks for no run")
 	if got := fmt.Sprint(f.present()); got != "[a00]" || !strings.HasPrefix(f.condition("m"), "Progressing/DeletionPending") {
 		t.Errorf("MRX-22: %s are left, and the condition is %s", got, f.condition("m"))
 	}
@@ -255,12 +243,9 @@ func TestMassDeletionIsObserved(t *testing.T) {
 	for range 3 {
 		f.complete("m")
 	}
-	if got := fmt.Sprint(f.present()); got != "[a00]" {
-		t.Errorf("T4-9/MRX-23: it waits: %s", got)
-	}
-	if got := f.massDeletions("observed"); got != 1 {
-		t.Errorf("MRX-23: it counts %v times", got)
-	}
+	expect.Equal(t, fmt.Sprint(f.present()), "[a00]", "T4-9/MRX-23: it waits")
+	got := f.massDeletions("observed")
+	expect.Equal(t, got, 1, "MRX-23: it counts %v times", got)
 	if events := f.events(); strings.Count(events, "MassDeletion: Deleting 10 of 10 objects that no manifest has any more: v1/ConfigMap/n/a00, ") != 1 {
 		t.Errorf("MRX-23: the Events are %s", events)
 	}
@@ -281,12 +266,8 @@ func TestDeletionsThatNeverWait(t *testing.T) {
 			f := brakeFixture(t, 12, 10*time.Minute)
 			c.act(f)
 			f.complete("m")
-			if got := len(f.present()); got != c.left {
-				t.Errorf("%d objects are left, want %d", got, c.left)
-			}
-			if held := f.massDeletions("held"); held != 0 {
-				t.Error("the deletion waited")
-			}
+			expect.Equal(t, len(f.present()), c.left, "objects are left")
+			expect.Equal(t, f.massDeletions("held"), 0, "the deletion waited")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/apply"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-8: where only the API server knows that a write changes nothing, it is asked once: until the manifest or the object is another
@@ -29,16 +30,12 @@ func TestWritesInVain(t *testing.T) {
 		for range 5 { // Nothing is watched, so that each run looks.
 			f.complete("m")
 		}
-		if got := f.target.count(http.MethodPut) - before; got != want {
-			t.Errorf("%s: %d writes, want %d", what, got, want)
-		}
+		expect.Equal(t, f.target.count(http.MethodPut)-before, want, "%s: writes", what)
 	}
 	runs("as created", 1)
 	f.edited("a", setValue("theirs"))
 	runs("edited", 1)
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("the value is %s", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "1", "the value")
 	manifest("3", "2")
 	runs("another manifest", 2) // One that changes something, and one in vain.
 	f.edited("a", setAnnotation("theirs", "x"))
@@ -52,9 +49,7 @@ func TestWritesInVain(t *testing.T) {
 	f.target.drop("")
 	f.clock.SetTime(f.clock.Now().Add(2*apply.NoopRetry + time.Second))
 	runs("once it is taken", 1)
-	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
-		t.Error("the field is not there")
-	}
+	expect.Equal(t, f.live("a").Object["data"].(map[string]any)["gated"], "x", "the field is not there")
 }
 
 // drop sets which field is taken and left out, none if it is empty.
@@ -112,14 +107,11 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 			}
 			f.target.drop("")
 			f.sweepFor("m", 2*apply.NoopRetry+time.Minute)
-			if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
-				t.Error("the field is not there")
-			}
+			expect.Equal(t, f.live("a").Object["data"].(map[string]any)["gated"], "x", "the field is not there")
 			before := f.target.count(http.MethodGet, http.MethodPut)
 			f.sweepFor("m", 4*apply.NoopRetry)
-			if now := f.target.count(http.MethodGet, http.MethodPut); now != before {
-				t.Errorf("%d requests, though the object is as its manifest says", now-before)
-			}
+			now := f.target.count(http.MethodGet, http.MethodPut)
+			expect.Equal(t, now, before, "%d requests, though the object is as its manifest says", now-before)
 			if strings.Contains(f.events(), apply.ReasonDrift) {
 				t.Errorf("nobody has changed the object: %s", f.events())
 			}
@@ -145,9 +137,7 @@ func TestWhatWasDroppedIsWrittenWithAnotherDefinition(t *testing.T) {
 	f.target.drop("")
 	f.Tracker.RetryKind(key.GroupKind())
 	drain()
-	if f.live("a").Object["data"].(map[string]any)["gated"] != "x" {
-		t.Error("the field is not there")
-	}
+	expect.Equal(t, f.live("a").Object["data"].(map[string]any)["gated"], "x", "the field is not there")
 	writes := f.target.count(http.MethodPut)
 	f.Tracker.RetryKind(key.GroupKind())
 	drain()

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +15,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // measured is how many times a histogram has, their sum, and how many were within a limit that is one of its buckets.
@@ -24,9 +25,7 @@ func measured(t *testing.T, histogram prometheus.Collector, limit float64) (n, w
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(histogram)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	written := families[0].GetMetric()[0].GetHistogram()
 	for _, bucket := range written.GetBucket() {
 		if bucket.GetUpperBound() == limit {
@@ -111,9 +110,8 @@ func TestTimeOfChanges(t *testing.T) {
 				s(f)
 			}
 			n, within, sum := measured(t, f.Metrics.changes, 5)
-			if n != c.n || within != c.within || (sum-c.sum).Abs() > time.Millisecond {
-				t.Errorf("%d changes, %d within five seconds, %s; want %d, %d, %s", n, within, sum, c.n, c.within, c.sum)
-			}
+			expect.True(t, n == c.n && within == c.within && (sum-c.sum).Abs() <= time.Millisecond,
+				"%d changes, %d within five seconds, %s; want %d, %d, %s", n, within, sum, c.n, c.within, c.sum)
 		})
 	}
 }
@@ -148,9 +146,7 @@ func TestIgnoredObjects(t *testing.T) {
 					got[suffix] = value
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 }
@@ -159,9 +155,7 @@ func TestIgnoredObjects(t *testing.T) {
 func valuesOf(t testing.TB, registry *prometheus.Registry, family string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != family {
@@ -216,9 +210,7 @@ func TestPropertyIgnoredSeries(t *testing.T) {
 					want["a/"+name] = float64(c[0].LastUpdateTime.Unix())
 				}
 			}
-			if diff := cmp.Diff(want, valuesOf(t, registry, "espalier_managedresource_ignored_since_timestamp_seconds")); diff != "" {
-				rt.Fatal(diff)
-			}
+			expect.DeepEqual(rt, valuesOf(t, registry, "espalier_managedresource_ignored_since_timestamp_seconds"), want)
 		}
 	})
 }

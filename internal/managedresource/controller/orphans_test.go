@@ -88,12 +88,9 @@ func TestOrphans(t *testing.T) {
 			if got := strings.Contains(f.events(), want); got != tc.want {
 				t.Errorf("reported: got %t, want %t: %s", got, tc.want, f.events())
 			}
-			if got := total(t, f.Metrics.orphans); got != 0 != tc.want {
-				t.Errorf("counted: %v", got)
-			}
-			if got := f.requests(); got != requests {
-				t.Errorf("%d requests were sent to the target", got-requests)
-			}
+			expect.Equal(t, total(t, f.Metrics.orphans) != 0, tc.want, "counted")
+			got := f.requests()
+			expect.Equal(t, got, requests, "%d requests were sent to the target", got-requests)
 		})
 	}
 }
@@ -137,12 +134,9 @@ func TestForgedOrphans(t *testing.T) {
 		}
 		return true
 	})
-	if reported["one"] != 1 || reported["two"] != 1 {
-		t.Errorf("MRB-54: %v Events", reported)
-	}
-	if got := f.requests(); got != requests {
-		t.Errorf("MRB-54: %d requests were sent to the target", got-requests)
-	}
+	expect.True(t, reported["one"] == 1 && reported["two"] == 1, "MRB-54: %v Events", reported)
+	got := f.requests()
+	expect.Equal(t, got, requests, "MRB-54: %d requests were sent to the target", got-requests)
 	expect.Equal(t, total(t, f.Metrics.orphans), 5000, "MRB-54: are counted")
 }
 
@@ -163,7 +157,5 @@ func TestOrphansAreNamed(t *testing.T) {
 		t.Errorf("MRB-54: %s", got)
 	}
 	taking.Ended(f.ctx)
-	if got := f.events(); strings.Count(got, reasonOrphans) != 1 {
-		t.Errorf("MRB-54: %s", got)
-	}
+	expect.Equal(t, strings.Count(f.events(), reasonOrphans), 1, "MRB-54")
 }

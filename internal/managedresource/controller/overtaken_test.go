@@ -20,6 +20,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MR-13: what a run leaves alone, as it was as it should be a moment ago, counts as applied only if nobody has told otherwise by the time at
@@ -50,9 +52,8 @@ func TestAppliedIsNotSaidOfWhatChangedSince(t *testing.T) {
 		return 0
 	})
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "1" || changes != 1 || said != 1 {
-		t.Errorf("a is %s after %d changes, %d reports", value, changes, said)
-	}
+	value, _ := f.target.value("a")
+	expect.True(t, value == "1" && changes == 1 && said == 1, "a is %s after %d changes, %d reports", value, changes, said)
 }
 
 // deletesOne lets something happen when the first of two objects is deleted, before the second one is looked at, and returns what was looked at
@@ -155,9 +156,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	f.beforeStatus(2, func() error { return errors.New("what it wrote can't be put on record") })
 	result, err := f.run("m")
 	f.must(err)
-	if result.RequeueAfter != time.Millisecond || changes != 1 {
-		t.Fatalf("not overtaken: %v", result)
-	}
+	must.True(t, result.RequeueAfter == time.Millisecond && changes == 1, "not overtaken: %v", result)
 	f.awaitCovered("m")
 	f.complete("m")
 	if f.inventory("m") != "a c1 c2 c3 c4 y" {
@@ -198,9 +197,8 @@ func TestFormerLeaderReportsLate(t *testing.T) {
 	}
 	next.manifests("m", "4", configMap("a", "4", "annotations: {x: x}"))
 	next.complete("m")
-	if labels := f.live("a").GetLabels(); labels["two"] != "" || labels["one"] != "" {
-		t.Errorf("a label that no manifest has any more stays: %v", labels)
-	}
+	labels := f.live("a").GetLabels()
+	expect.True(t, labels["two"] == "" && labels["one"] == "", "a label that no manifest has any more stays: %v", labels)
 }
 
 // anotherProcess is one beside that of a fixture, with the same source and target.

@@ -24,6 +24,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MR-30, ownership: a foreign object that could never be written, and that the manifest then says to ignore, is not ours.
@@ -39,9 +41,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 			f.target.on = nil
 			f.secret("m", "2", "a!=1")
 			f.complete("m")
-			if value, _ := f.target.value("a"); value != "theirs" {
-				t.Fatalf("it was written: %s", value)
-			}
+			must.Equal(t, expect.First(f.target.value("a")), "theirs", "it was written")
 			if how == "deleted" {
 				f.must(f.source.Delete(f.ctx, f.get("m")))
 			} else {
@@ -50,9 +50,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 			for range 3 {
 				_, _ = f.run("m")
 			}
-			if _, there := f.target.value("a"); !there {
-				t.Error("a foreign object that was never written was deleted")
-			}
+			expect.True(t, expect.OK(f.target.value("a")), "a foreign object that was never written was deleted")
 		})
 	}
 }
@@ -69,9 +67,7 @@ func TestReplacedAfterIgnored(t *testing.T) {
 	f.target.put("a", "theirs", nil)
 	f.secret("m", "3")
 	f.complete("m")
-	if _, there := f.target.value("a"); !there {
-		t.Error("a foreign object was deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "a foreign object was deleted")
 }
 
 // MRO-2: a released object stays, though another object of the run failed.
@@ -85,9 +81,7 @@ func TestReleasedStays(t *testing.T) {
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
 			_, _ = f.run("m")
-			if got := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; got != "" {
-				t.Fatalf("it was not released: %s", got)
-			}
+			must.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "", "it was not released")
 			f.staysThough(how)
 		})
 	}
@@ -132,9 +126,7 @@ func TestTakenOverByAnotherInstance(t *testing.T) {
 			})
 			f.secret("m", "2")
 			f.complete("m")
-			if _, there := f.target.value("a"); !there {
-				t.Errorf("an object whose origin is %s was deleted", origin)
-			}
+			expect.True(t, expect.OK(f.target.value("a")), "an object whose origin is %s was deleted", origin)
 		})
 	}
 }
@@ -155,9 +147,7 @@ func TestOfTheSameNameElsewhere(t *testing.T) {
 			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: tc.origin}})
 			f.must(f.source.Delete(f.ctx, f.get("m")))
 			f.complete("m")
-			if _, there := f.target.value("a"); there != tc.stays {
-				t.Errorf("it is there: %t", there)
-			}
+			expect.Equal(t, expect.OK(f.target.value("a")), tc.stays, "it is there")
 		})
 	}
 }
@@ -241,15 +231,11 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 		return nil
 	})
 	f.complete("m")
-	if got := f.inventory("m"); got != "a" {
-		t.Errorf("inventory %s", got)
-	}
+	expect.Equal(t, f.inventory("m"), "a", "inventory")
 	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.secret("m", "2")
 	f.complete("m")
-	if _, there := f.target.value("a"); there {
-		t.Error("what was created for the ManagedResource stays for ever")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "what was created for the ManagedResource stays for ever")
 }
 
 // MR-30: what was created once more, in a run that failed for another object, is on record as ours.
@@ -263,9 +249,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a!=1", "b=1")
 	_, _ = f.run("m")
-	if _, there := f.target.value("a"); !there {
-		t.Fatal("not created again")
-	}
+	must.True(t, expect.OK(f.target.value("a")), "not created again")
 	f.target.on = nil
 	f.complete("m")
 	for _, ref := range f.get("m").Status.Resources {
@@ -276,9 +260,7 @@ func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.secret("m", "3", "b=1")
 	f.complete("m")
-	if _, there := f.target.value("a"); there {
-		t.Error("what was created for the ManagedResource stays for ever")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "what was created for the ManagedResource stays for ever")
 }
 
 // MRB-16: of three that have an object, the one whose inventory got it last keeps it after a restart, too.
@@ -348,12 +330,9 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			if _, there := f.target.value("a"); !there || f.inventory("to") != "a" || f.inventory("from") != "" {
 				t.Errorf("there: %t, inventories %q and %q", there, f.inventory("from"), f.inventory("to"))
 			}
-			if moved := f.uid("a") == uid; moved == hook.waits {
-				t.Errorf("the object was moved: %t", moved)
-			}
-			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/to" {
-				t.Errorf("its origin is %s", origin)
-			}
+			moved := f.uid("a") == uid
+			expect.True(t, moved != hook.waits, "the object was moved: %t", moved)
+			expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/to", "its orig")
 			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 			if f.Tracker.Releases(steps.OwnerOf(f.get("from")), key) || f.Tracker.Releases(steps.OwnerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")
@@ -459,9 +438,7 @@ func TestKeptObjectIsHandedOver(t *testing.T) {
 		_, _ = f.run("one")
 		_, _ = f.run("two")
 	}
-	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/two" {
-		t.Errorf("it is of %s", origin)
-	}
+	expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/two", "it is of")
 }
 
 // MRB-16: two ManagedResources that have an object no more, and fail elsewhere, do not hand it to each other again and again.
@@ -516,9 +493,7 @@ func testOldSecret(t *testing.T, contents []string) {
 	})
 	uid := f.uid("a")
 	f.target.on = func(string, string) int {
-		if value, _ := f.target.value("b"); value == "7" {
-			t.Error("what was told a moment ago was written")
-		}
+		expect.True(t, expect.First(f.target.value("b")) != "7", "what was told a moment ago was written")
 		return 0
 	}
 	for range 3 {
@@ -641,9 +616,7 @@ func TestInventoryNamesItTwice(t *testing.T) {
 				for range 3 {
 					_, _ = f.run("m")
 				}
-				if f.uid("a") != uid {
-					t.Fatal("deleted")
-				}
+				must.Equal(t, f.uid("a"), uid, "deleted")
 				f.secret("m", "3", "a=1") // As the condition asks for.
 			}
 			f.complete("m")

@@ -17,6 +17,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // panicking is a transport that panics in the goroutine of whoever sends a request of a method for an object a.
@@ -73,9 +74,8 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			if name == "apply" {
 				told := 0
 				f.Tracker.Subscribe(objects.Subscriber{Drift: func(objects.Owner, objects.ID) { told++ }})
-				if f.Tracker.MarkOutOfSync(configMapKey("a")); told != 1 {
-					t.Errorf("MRB-34: %d notices of drift after the panic: its ticket is still open", told)
-				}
+				f.Tracker.MarkOutOfSync(configMapKey("a"))
+				expect.Equal(t, told, 1, "MRB-34: notices of drift after the panic: its ticket is still open")
 			}
 			transport.method.Store(nil)
 			f.clock.SetTime(f.clock.Now().Add(pendingRetry))

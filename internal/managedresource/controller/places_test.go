@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRD-13, MRB-54: an object is an orphan if no inventory names it; one that names it by an equivalent kind does.
@@ -51,9 +52,7 @@ func TestDeletedWhereItsKindLives(t *testing.T) {
 	f.target.scope(true) // The CustomResourceDefinition is another one for a while, and somebody looks.
 	_, _ = f.Target.Get(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "n", "a")
 	f.target.scope(false) // The backup is restored.
-	if _, err := f.Target.Scope(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(f.Target.Scope(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	for range 3 {
 		_, _ = f.run("m")
@@ -168,9 +167,7 @@ func TestHandedOverFromAFormerPlace(t *testing.T) {
 	}
 	f.secret("present", "2")
 	f.complete("present")
-	if _, there := f.target.value("a"); there {
-		t.Error("nobody has it, and it is there")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "nobody has it, and it is there")
 }
 
 // MRD-13, MRD-16: an entry of a former place is about what the plan has by an equivalent kind where it lives by now, and that is not deleted.
@@ -191,9 +188,8 @@ func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
 	for range 4 {
 		_, _ = f.run("m")
 	}
-	if deleted := f.target.count(http.MethodDelete); f.uid("a") != uid || deleted > 0 {
-		t.Errorf("what the manifest has was deleted: %d deletions", deleted)
-	}
+	deleted := f.target.count(http.MethodDelete)
+	expect.True(t, f.uid("a") == uid && deleted == 0, "what the manifest has was deleted: %d deletions", deleted)
 }
 
 // MRX-4, MRS-8: the finalizer stays until all objects are gone, also where the kind has another scope by now than the entry.
@@ -211,9 +207,7 @@ func TestPendingAtAnotherPlace(t *testing.T) {
 	_, err := f.run("m")
 	f.must(err)
 	live := f.live("a")
-	if live.GetDeletionTimestamp() == nil {
-		t.Fatal("not deleted")
-	}
+	must.True(t, live.GetDeletionTimestamp() != nil, "not deleted")
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr); err != nil {
 		t.Errorf("the object is still there, held by %v; its ManagedResource: %v", live.GetFinalizers(), err)
@@ -233,9 +227,7 @@ func TestEntryOfAnotherVersion(t *testing.T) {
 	for range 3 {
 		_, _ = f.run("m")
 	}
-	if _, there := f.target.value("a"); there {
-		t.Errorf("it is served as v1, and left behind")
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "it is served as v1, and left behind")
 }
 
 // MRO-2, MRD-13: what is released loses its origin also if its entry names a version that is not served any more; the audit would take it for an orphan.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRefusal: content that the API server refuses as it is, is not tried again and again, and new content at once.
@@ -32,9 +33,8 @@ func TestRefusal(t *testing.T) {
 			f.secret("m", "2", "a=2")
 			for i, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute} {
 				_, err := f.run("m")
-				if terminal := errors.Is(err, reconcile.TerminalError(nil)); err == nil || terminal != c.refused {
-					t.Fatalf("%s: run %d: %v", name, i, err)
-				}
+				terminal := errors.Is(err, reconcile.TerminalError(nil))
+				must.True(t, err != nil && terminal == c.refused, "%s: run %d: %v", name, i, err)
 				if got := f.states.get(f.get("m")).Retry.Until; c.refused && !got.Equal(f.clock.Now().Add(pause)) || !c.refused && !got.IsZero() {
 					t.Fatalf("%s: run %d: the next one is at %s, want %s", name, i, got, pause)
 				}

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // standing is the cache of a process that stood still: it has one form of a ManagedResource.
@@ -48,9 +49,8 @@ func TestReplacementAsksTheSource(t *testing.T) {
 				return http.StatusUnprocessableEntity
 			})
 			_, _ = f.run("m")
-			if deleted := f.target.count(http.MethodDelete) > 0; deleted == changed {
-				t.Errorf("%s: deleted %t", name, deleted)
-			}
+			deleted := f.target.count(http.MethodDelete) > 0
+			expect.True(t, deleted != changed, "%s: deleted %t", name, deleted)
 		})
 	}
 }

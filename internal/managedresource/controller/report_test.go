@@ -2,12 +2,13 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-36: doubtful manifests are told of in one Event, however many there are, each time that they change.
@@ -56,9 +57,7 @@ func TestTimeOfARun(t *testing.T) {
 	})
 	f.secret("m", "2", "a=2")
 	_, err := f.run("m")
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("MRC-13/PRC-30: the run ends with %v", err)
-	}
+	expect.ErrorIs(t, err, context.DeadlineExceeded, "MRC-13/PRC-30: the run ends")
 	if got := f.condition("m"); !strings.HasPrefix(got, "False/ApplyFailed") || !strings.Contains(got, context.DeadlineExceeded.Error()) {
 		t.Errorf("MRB-6: it says %s", got)
 	}

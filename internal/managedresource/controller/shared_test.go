@@ -14,6 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // laggingCache lags behind with one ManagedResource, in lists, too.
@@ -74,12 +76,9 @@ func TestOvertakenPlanDropsNothing(t *testing.T) {
 		f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
 		return nil
 	})
-	if result, err := f.run("keeper"); err != nil || result.RequeueAfter != time.Millisecond {
-		t.Fatalf("it was not overtaken: %v, %v", result, err)
-	}
-	if f.inventory("keeper") != "a" {
-		t.Fatal(f.inventory("keeper"))
-	}
+	result, err := f.run("keeper")
+	must.True(t, err == nil && result.RequeueAfter == time.Millisecond, "it was not overtaken: %v, %v", result, err)
+	must.Equal(t, f.inventory("keeper"), "a")
 	f.secret("giver", "2") // Before keeper runs again.
 	_, _ = f.run("giver")
 	f.complete("keeper")
@@ -220,9 +219,7 @@ func TestCreatedOnceByAnother(t *testing.T) {
 			for _, drift := range []string{"first", "second", "third"} {
 				f.edited("a", setValue(drift))
 				drain()
-				if value, _ := f.target.value("a"); value != "1" {
-					t.Errorf("the %s drift is put right by nobody: %s", drift, value)
-				}
+				expect.Equal(t, expect.First(f.target.value("a")), "1", "the %s drift is put right by nobody", drift)
 			}
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin == "n/once" || origin == "" || f.target.count(http.MethodPut)-writes != 3 {
 				t.Errorf("its origin is %q, after %d writes", origin, f.target.count(http.MethodPut)-writes)
@@ -248,9 +245,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 	f.managed("once", "a!=1")
 	f.complete("once")
 	drain()
-	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/zzz" {
-		t.Fatal(origin)
-	}
+	must.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/zzz")
 	f.withoutSecret("aaa")
 	for _, drift := range []string{"first", "second"} {
 		_, _ = f.run("aaa")
@@ -286,9 +281,7 @@ func TestCreatedOnceForTwo(t *testing.T) {
 			f.restart("giver", "heir")
 			f.managed("heir", "a!=1")
 			f.complete("heir")
-			if inventories := f.inventory("giver") + ", " + f.inventory("heir"); inventories != "a, a(planned)" {
-				t.Fatal(inventories)
-			}
+			must.Equal(t, f.inventory("giver")+", "+f.inventory("heir"), "a, a(planned)")
 			f.secret("giver", "2")
 			f.complete("giver")
 			if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; origin != "n/heir" || f.inventory("giver") != "" {

@@ -18,6 +18,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const released = "annotations: {resources.gardener.cloud/mode: Ignore}"
@@ -81,9 +83,7 @@ func TestReleasedThoughItsCreationIsNotOnRecord(t *testing.T) {
 				return nil
 			})
 			_, _ = f.run("m")
-			if f.inventory("m") != "a(planned)" {
-				t.Fatal(f.inventory("m"))
-			}
+			must.Equal(t, f.inventory("m"), "a(planned)")
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			_, _ = f.run("m")
 			_, _ = f.run("m")
@@ -159,9 +159,8 @@ func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
 						for _, other := range all {
 							_, _ = f.run(other)
 						}
-						if _, there := f.target.value("a"); there == (i == len(all)-1) {
-							t.Fatalf("after %s: there %t", name, there)
-						}
+						_, there := f.target.value("a")
+						must.Equal(t, there, i < len(all)-1, "after %s: there %t", name, there)
 					}
 				})
 			}
@@ -185,9 +184,7 @@ func TestKeptAndWithoutItsOrigin(t *testing.T) {
 	f.complete("other")
 	f.secret("other", "2")
 	f.complete("other")
-	if _, there := f.target.value("a"); !there {
-		t.Error("deleted")
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "deleted")
 }
 
 // MRB-16: both release, or one releases and the other one drops, at the same moment, in both orders, with one that creates it only once as the next owner.
@@ -222,9 +219,8 @@ func TestReleaseAndDrop(t *testing.T) {
 				}
 				live, inventories := f.live("a"), f.inventory("drops")+f.inventory("releases")
 				t.Logf("there %t, origin %q, inventories %q", live.GetUID() != "", live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], inventories)
-				if inventories != "" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "" {
-					t.Error("something is left")
-				}
+				expect.True(t, inventories == "" && live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] == "",
+					"something is left")
 			})
 		}
 	}
@@ -262,9 +258,8 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 						drain()
 					}
 					origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
-					if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves"))); got != want {
-						t.Fatalf("the origin is %s, want %s", got, want)
-					}
+					got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves")))
+					must.Equal(t, got, want, "the orig")
 					before := f.get("leaves")
 					switch end {
 					case "deleted with keepObjects":
@@ -389,9 +384,7 @@ func TestOriginIsCreatedAnewDuringARun(t *testing.T) {
 		_, _ = f.run("leaves")
 		drain()
 	}
-	if !happened {
-		t.Fatal("no run was under way")
-	}
+	must.True(t, happened, "no run was under way")
 	if origin := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]; !strings.HasSuffix(origin, "n/stays") {
 		t.Errorf("its origin is %s, whose inventory is %q", origin, f.inventory("leaves"))
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // rewrite changes the Secret m, so that the ConfigMap a has a value.
@@ -50,28 +51,21 @@ func TestEndlessRewritesOfTheSource(t *testing.T) {
 	if want := sourceBurst + int(2*time.Minute/sourcePause); applied < want-1 || applied > want+1 {
 		t.Errorf("MRB-56: 240 changes in two minutes caused %d runs, want %d", applied, want)
 	}
-	if got := total(t, f.Metrics.sourceRunsDelayed); int(got) != delayed || delayed == 0 {
-		t.Errorf("MRB-56: the metric counts %v delayed runs of %d", got, delayed)
-	}
+	got := total(t, f.Metrics.sourceRunsDelayed)
+	expect.True(t, int(got) == delayed && delayed != 0, "MRB-56: the metric counts %v delayed runs of %d", got, delayed)
 	f.clock.SetTime(f.clock.Now().Add(sourcePause))
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "240" {
-		t.Errorf("MRB-56: the last content is not applied: %s", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "240", "MRB-56: the last content is not applied")
 
 	f.rewrite("1000", "requested")
 	mr := f.get("m")
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	f.must(f.source.Update(f.ctx, mr))
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "requested" {
-		t.Errorf("MRB-56: a requested run waits: %s", value)
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "requested", "MRB-56: a requested run waits")
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	f.complete("m")
-	if len(f.states.pace) > 0 {
-		t.Error("MRB-56: the pace of a deleted ManagedResource is kept")
-	}
+	expect.Empty(t, f.states.pace, "MRB-56: the pace of a deleted ManagedResource is kept")
 }
 
 // TestRepeatedRunsOfOneChange: runs that repeat a failed one are not counted as changes of the source (MRB-56).

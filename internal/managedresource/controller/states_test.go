@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/lifecycle"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestReadersOfSecrets: who reads a Secret is told of its changes, from the moment on at which the run is about to read it.
@@ -27,33 +28,22 @@ func TestReadersOfSecrets(t *testing.T) {
 	secret := types.NamespacedName{Namespace: "n", Name: "s"}
 	var s states
 	run, _ := s.begin(mr, lifecycle.RunBegins{})
-	if run == nil || !run.VisitsUnknown() {
-		t.Fatalf("the first run: %+v", run)
-	}
+	must.True(t, run != nil && run.VisitsUnknown(), "the first run: %+v", run)
 	s.step(mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{Generation: 1, Secrets: map[string]string{"s": "1"}}})
-	if got := s.secretChanged(secret, "1"); len(got) != 0 {
-		t.Errorf("MRT-4: the version that was read is told to %v", got)
-	}
-	if got := s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"); len(got) != 0 {
-		t.Errorf("MRT-4: a Secret of another namespace: %v", got)
-	}
-	if got := s.secretChanged(secret, ""); len(got) != 1 || !s.of(got[0]).IsOutOfSync() {
-		t.Errorf("MR-7: a Secret that is gone puts into doubt: %v", got)
-	}
+	expect.Empty(t, s.secretChanged(secret, "1"), "MRT-4: the version that was read is told to")
+	expect.Empty(t, s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"),
+		"MRT-4: a Secret of another namespace")
+	got := s.secretChanged(secret, "")
+	expect.True(t, len(got) == 1 && s.of(got[0]).IsOutOfSync(), "MR-7: a Secret that is gone puts into doubt: %v", got)
 	next := mr.DeepCopy()
 	next.Spec.SecretRefs[0].Name = "t"
 	s.begin(next, lifecycle.RunBegins{})
-	if got := s.secretChanged(secret, "3"); len(got) != 0 {
-		t.Errorf("MRT-4: a Secret that is not named any more: %v", got)
-	}
+	expect.Empty(t, s.secretChanged(secret, "3"), "MRT-4: a Secret that is not named any more")
 	mr.UID = "another"
-	if known := s.get(mr); known.Last != nil {
-		t.Error("another ManagedResource by the same name starts anew")
-	}
+	expect.True(t, s.get(mr).Last == nil, "another ManagedResource by the same name starts anew")
 	s.forget(steps.OwnerOf(mr))
-	if len(s.readers) != 0 || len(s.secrets) != 0 || len(s.byOwner) != 0 {
-		t.Errorf("what is forgotten leaves nothing behind: %v", s.readers)
-	}
+	expect.True(t, len(s.readers) == 0 && len(s.secrets) == 0 && len(s.byOwner) == 0,
+		"what is forgotten leaves nothing behind: %v", s.readers)
 }
 
 // MRT-4: the first run of a ManagedResource does not apply a version that is older than one that another ManagedResource knows.

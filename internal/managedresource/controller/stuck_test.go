@@ -28,6 +28,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func holdBy(finalizer string) func(*unstructured.Unstructured) {
@@ -90,14 +92,10 @@ func TestNegativeFinalizeAfter(t *testing.T) {
 	f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, _ = f.run("m")
-	if got := f.live("a").GetFinalizers(); len(got) == 0 {
-		t.Error("finalizers were removed in the first pass")
-	}
+	expect.True(t, len(f.live("a").GetFinalizers()) != 0, "finalizers were removed in the first pass")
 	f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 	_, _ = f.run("m")
-	if got := f.live("a").GetFinalizers(); len(got) > 0 {
-		t.Errorf("after two passes: finalizers %v", got)
-	}
+	expect.Empty(t, f.live("a").GetFinalizers(), "after two passes: finalizers")
 }
 
 // MRX-9, MRX-12: a deletion, or the removal of finalizers, that is refused costs one try a minute, says why all the time, and goes
@@ -141,9 +139,8 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 			requests := func() int { return f.target.count(http.MethodGet, http.MethodDelete, http.MethodPatch) }
 			before := requests()
 			f.passMinute("m")
-			if got := requests() - before; got > 4*tc.most+4 {
-				t.Errorf("%d requests in the first minute", got)
-			}
+			got := requests() - before
+			expect.True(t, got <= 4*tc.most+4, "%d requests in the first minute", got)
 			before, said := requests(), f.condition("m")
 			for range 5 {
 				f.passMinute("m")
@@ -193,9 +190,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 		return err
 	}
 	f.passMinute("m")
-	if len(written) > 0 {
-		t.Errorf("%d status writes in a minute in which nothing changed: %q", len(written), written)
-	}
+	expect.Empty(t, written, "status writes in a minute in which nothing changed")
 	f.refuse(http.MethodPut, "a", http.StatusForbidden)
 	f.secret("m", "3", "a=3")
 	_, _ = f.run("m")
@@ -204,9 +199,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	}
 	written = nil
 	f.passMinute("m")
-	if len(written) > 0 {
-		t.Errorf("%d status writes in a minute in which the same failed: %q", len(written), written)
-	}
+	expect.Empty(t, written, "status writes in a minute in which the same failed")
 	f.refuse("", "", 0)
 	f.passMinute("m")
 	if value, _ := f.target.value("a"); value != "3" || !strings.HasPrefix(f.condition("m"), pending) {
@@ -276,9 +269,8 @@ func TestReleaseFails(t *testing.T) {
 		_, err := f.run("m")
 		verb := map[string]string{http.MethodGet: "getting", http.MethodPatch: "patching"}[method]
 		want := `False/ReleaseOfOrphanedResourcesFailed: Could not release all orphaned resources: 1 error occurred: error ` + verb + ` object "v1/ConfigMap/n/a": answer 403`
-		if got := f.condition("m"); err == nil || !strings.HasPrefix(got, want) {
-			t.Errorf("MRO-3: %v: %s", err, got)
-		}
+		got := f.condition("m")
+		expect.True(t, err != nil && strings.HasPrefix(got, want), "MRO-3: %v: %s", err, got)
 	}
 }
 
@@ -298,14 +290,10 @@ func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	f.clock.SetTime(begun.Add(59*time.Minute + 59*time.Second))
 	f.pruner.ForgetDeletions(steps.OwnerOf(f.get("m")), f.get("m").Status.Resources)
 	_, _ = f.run("m")
-	if len(f.live("a").GetFinalizers()) != 1 {
-		t.Fatal("MRX-9: gone after 59m59s")
-	}
+	must.Equal(t, len(f.live("a").GetFinalizers()), 1, "MRX-9: gone after 59m59s")
 	f.clock.SetTime(begun.Add(time.Hour + time.Second))
 	_, _ = f.run("m")
-	if len(f.live("a").GetFinalizers()) != 0 {
-		t.Error("MRX-9: there after 1h+1s")
-	}
+	expect.Empty(t, f.live("a").GetFinalizers(), "MRX-9: there after 1h+1s")
 }
 
 // MRX-12: Events are read of the Services that a condition names, not of all that are pending.
@@ -389,9 +377,8 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 				return
 			}
 			f.passMinute("m")
-			if err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{}); !apierrors.IsNotFound(err) {
-				t.Errorf("it stays: %v", err)
-			}
+			err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, &resourcesv1alpha1.ManagedResource{})
+			expect.True(t, apierrors.IsNotFound(err), "it stays: %v", err)
 		})
 	}
 }
@@ -432,9 +419,8 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 	if got := reads(f); got > 20 { // Two runs, each of which reads again before it deletes.
 		t.Errorf("MRT-5: %d reads of four Secrets in a minute in which nothing changed", got)
 	}
-	if got := f.target.count(http.MethodGet) - before; got > 10 {
-		t.Errorf("%d reads of five objects that no watch covers in a minute in which nothing changed", got)
-	}
+	got := f.target.count(http.MethodGet) - before
+	expect.True(t, got <= 10, "%d reads of five objects that no watch covers in a minute in which nothing changed", got)
 	for events, happens := range map[string]func(*fixture){
 		"a Secret":         func(f *fixture) { f.secret("more0", "2", "more0=2") },
 		"a deleted Secret": func(f *fixture) { f.withoutSecret("more0") },
@@ -462,15 +448,11 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 			_, _ = f.run("m")
 			f.secrets.ClearActions()
 			_, _ = f.run("m")
-			if got := reads(f); got > 0 {
-				t.Fatalf("%d reads though nothing was told", got)
-			}
+			must.Equal(t, reads(f), 0, "reads though nothing was told")
 			happens(f)
 			f.secrets.ClearActions()
 			_, _ = f.run("m")
-			if reads(f) == 0 {
-				t.Error("nothing was read anew")
-			}
+			expect.True(t, reads(f) != 0, "nothing was read anew")
 		})
 	}
 	for told, passes := range map[string]func(*fixture){
@@ -483,9 +465,8 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 			_, _ = f.run("m")
 			f.edited("b", setValue("meddled"))
 			passes(f)
-			if got, _, _ := unstructured.NestedString(f.live("b").Object, "data", "v"); (got == "1") != applies {
-				t.Errorf("it is %s", got)
-			}
+			got, _, _ := unstructured.NestedString(f.live("b").Object, "data", "v")
+			expect.Equal(t, got == "1", applies, "it is %s", got)
 		})
 	}
 	t.Run("the end of the object", func(t *testing.T) {
@@ -495,9 +476,7 @@ func testReadsWhilePending(t *testing.T, applies bool) {
 		f.target.remove("a")
 		f.observeGone(configMapKey("a"), "", f.target.versionOf("b")+"0")
 		f.complete("m")
-		if f.inventory("m") != "b more0 more1 more2" {
-			t.Errorf("the inventory is %s", f.inventory("m"))
-		}
+		expect.Equal(t, f.inventory("m"), "b more0 more1 more2", "the inventory")
 	})
 }
 
@@ -524,21 +503,14 @@ func TestAnOperationThatStaysAsksOnce(t *testing.T) {
 	f.secret("m", "2", "b=1")
 	f.passMinute("m")
 	operation(resourcesv1alpha1.OperationMigrate)
-	if looks(once) == 0 {
-		t.Error("migrate: what is held was not looked at")
-	}
-	if got := looks(func() { f.passMinute("m") }); got > 4 {
-		t.Errorf("migrate: %d reads of one object that is held, in a minute", got)
-	}
+	expect.True(t, looks(once) != 0, "migrate: what is held was not looked at")
+	got := looks(func() { f.passMinute("m") })
+	expect.True(t, got <= 4, "migrate: %d reads of one object that is held, in a minute", got)
 	for _, value := range []string{resourcesv1alpha1.OperationRestore, "", resourcesv1alpha1.OperationRestore} {
 		operation(value)
-		if got := looks(once); (got > 0) != (value != "") {
-			t.Errorf("%q: %d reads", value, got)
-		}
+		expect.Equal(t, looks(once) > 0, value != "", "%q: reads", value)
 	}
 	operation("")
 	operation(resourcesv1alpha1.OperationRestore) // No run came in between.
-	if looks(once) == 0 {
-		t.Error("taken away and set again: what is held was not looked at")
-	}
+	expect.True(t, looks(once) != 0, "taken away and set again: what is held was not looked at")
 }

@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,16 +48,12 @@ func TestTrail(t *testing.T) {
 		if written == "" {
 			want = nil
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("MRB-51: %s: told %q, want %q", what, told, want)
-		}
+		expect.DeepEqual(t, told, want, "MRB-51: %s: told", what)
 		count := func(text string) int { return strings.Count(strings.Join(*lines, "\n"), text) }
 		if got := count(`"msg"="Wrote objects"`); got != len(want) || written != "" && count(fmt.Sprintf(`"written"=%q`, message)) != 1 {
 			t.Errorf("MRB-51: %s: %d lines: %s", what, got, *lines)
 		}
-		if got := count("Deleted an object"); got != len(deletions) {
-			t.Errorf("MRB-51: %s: %d lines of deletions: %s", what, got, *lines)
-		}
+		expect.Equal(t, count("Deleted an object"), len(deletions), "MRB-51: %s: lines of deletions: %s", what, *lines)
 		for _, deletion := range deletions {
 			expect.Equal(t, count(deletion), 1, "MRB-51: %s: no line with %s: %s", what, deletion, *lines)
 		}
@@ -98,12 +93,9 @@ func TestTrailOfDeletion(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	_, _ = f.run("m")
 	want := []string{"ObjectsWritten: Deleted because the ManagedResource is deleted (2): v1/ConfigMap/n/a, v1/ConfigMap/n/b"}
-	if told := f.traces()[before:]; !slices.Equal(told, want) {
-		t.Errorf("MRB-51: told %q, want %q", told, want)
-	}
-	if got := strings.Count(strings.Join(*lines, "\n"), `"reason"="the ManagedResource is deleted"`); got != 2 {
-		t.Errorf("MRB-51: %d lines: %s", got, *lines)
-	}
+	expect.DeepEqual(t, f.traces()[before:], want, "MRB-51: told")
+	expect.Equal(t, strings.Count(strings.Join(*lines, "\n"), `"reason"="the ManagedResource is deleted"`), 2,
+		"MRB-51: lines: %s", *lines)
 }
 
 // TestTrailOfGivingUp: a run tells of an object that it hands over, and of finalizers that it removes.
@@ -125,9 +117,7 @@ func TestTrailOfGivingUp(t *testing.T) {
 		"ObjectsWritten: Deleted because the ManagedResource is deleted (1): v1/ConfigMap/n/b. Handed over (1): v1/ConfigMap/n/a",
 		"ObjectsWritten: Removed the finalizers (1): v1/ConfigMap/n/b",
 	}
-	if told := f.traces()[before:]; !slices.Equal(told, want) {
-		t.Errorf("MRB-51: told %q, want %q", told, want)
-	}
+	expect.DeepEqual(t, f.traces()[before:], want, "MRB-51: told")
 }
 
 // TestTrailOfRecreation: an object that is deleted since it cannot be updated is told, and its creation after that.

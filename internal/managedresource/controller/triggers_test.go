@@ -18,6 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // MRT-3: which events of a ManagedResource lead to a run.
@@ -86,15 +88,11 @@ func TestBackOffIsBounded(t *testing.T) {
 	t.Parallel()
 	limiter := kit.RetriesUpTo(lastRetry)
 	last := limiter.When(reconcile.Request{})
-	if last != 5*time.Millisecond {
-		t.Errorf("PRC-31: the first retry is after %s", last)
-	}
+	expect.Equal(t, last, 5*time.Millisecond, "PRC-31: the first retry is after")
 	for range 50 {
 		last = limiter.When(reconcile.Request{})
 	}
-	if last != time.Minute {
-		t.Errorf("MRB-20/MRC-12/PRC-31: got %s", last)
-	}
+	expect.Equal(t, last, time.Minute, "MRB-20/MRC-12/PRC-31")
 }
 
 // delays notes after what time each ManagedResource is to be taken up.
@@ -110,9 +108,7 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := &Reconciler{Options: Options{Tracker: objects.New()}}
 	triggers, queue := &Triggers{reconciler: r}, &delays{}
-	if err := triggers.queue.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, triggers.queue.Start(t.Context(), queue))
 	const many = 1000
 	mr := &resourcesv1alpha1.ManagedResource{}
 	for i := range many {
@@ -125,13 +121,11 @@ func TestGapsWakeOneAfterTheOther(t *testing.T) {
 		t.Fatalf("%d of %d are woken, in doubt: %t", len(queue.after), many, r.states.of(steps.OwnerOf(mr)).IsOutOfSync())
 	}
 	for i := range many - 1 {
-		if pause := queue.after[i+1] - queue.after[i]; pause < time.Millisecond {
-			t.Fatalf("the next one is woken %s after the one at %s", pause, queue.after[i])
-		}
+		pause := queue.after[i+1] - queue.after[i]
+		must.True(t, pause >= time.Millisecond, "the next one is woken %s after the one at %s", pause, queue.after[i])
 	}
-	if last := queue.after[many-1]; last > time.Minute {
-		t.Errorf("the last one is woken after %s", last)
-	}
+	last := queue.after[many-1]
+	expect.True(t, last <= time.Minute, "the last one is woken after %s", last)
 }
 
 // MRT-4: whoever looks late, and has the ManagedResource that had the name before, does not keep changes of Secrets from the one that is there, nor the
@@ -153,12 +147,10 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 			f.complete("m")
 			look(f)
 			owner := steps.OwnerOf(f.get("m"))
-			if swept := f.states.applied(); !slices.Contains(swept, owner) {
-				t.Errorf("the sweep looks after %v", swept)
-			}
-			if told := f.states.secretChanged(owner, "m/2"); !slices.Contains(told, owner) {
-				t.Errorf("a change of the Secret is told to %v", told)
-			}
+			swept := f.states.applied()
+			expect.True(t, slices.Contains(swept, owner), "the sweep looks after %v", swept)
+			told := f.states.secretChanged(owner, "m/2")
+			expect.True(t, slices.Contains(told, owner), "a change of the Secret is told to %v", told)
 		})
 	}
 }
@@ -169,12 +161,8 @@ func TestPeriodsDoNotMarchInStep(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 50 {
 		period := r.period()
-		if period < 54*time.Second || period > 66*time.Second {
-			t.Fatalf("OPB-16/PRC-32: got %s", period)
-		}
+		must.True(t, period >= 54*time.Second && period <= 66*time.Second, "OPB-16/PRC-32: got %s", period)
 		seen[period] = true
 	}
-	if len(seen) < 10 {
-		t.Errorf("OPB-16: only %d different periods", len(seen))
-	}
+	expect.True(t, len(seen) >= 10, "OPB-16: only %d different periods", len(seen))
 }

@@ -15,6 +15,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -98,9 +99,7 @@ func TestPropertyUnhealthySeries(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(want, series(rt, registry)); diff != "" {
-				rt.Fatal(diff)
-			}
+			expect.DeepEqual(rt, series(rt, registry), want)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // asKubernetes decodes a document as kubectl does.
@@ -28,14 +30,11 @@ func checkAsKubernetes(t rapid.TB, text string) {
 	case errors.Is(got.err, errSameKeys) || errors.Is(got.err, errBinary) || errors.Is(got.err, errGoesOn):
 		return // Kubernetes takes one of them, another text, or a part.
 	case got.err != nil:
-		if ok {
-			t.Errorf("%q: %v", text, got.err)
-		}
+		expect.False(t, ok, "%q: %v", text, got.err)
 		return
 	}
-	if diff := cmp.Diff(want, got.content); !ok || diff != "" {
-		t.Errorf("%q: %s", text, diff)
-	}
+	diff := cmp.Diff(want, got.content)
+	expect.True(t, ok && diff == "", "%q: %s", text, diff)
 }
 
 // MRD-2: a document is decoded as by Kubernetes' own tools.
@@ -86,11 +85,9 @@ func TestDecode_LastOfEqualKeysCounts(t *testing.T) {
 func TestDecode_RefusesBinary(t *testing.T) {
 	for _, text := range []string{"a: !!binary /+8=\n", "!!binary /+8=: a\n", "a: [{b: &x !!binary /+8=}, *x]\n"} {
 		result := decode(t, source(map[string]string{"a": text, "b": foo}))
-		if len(result.Errors) != 1 || !errors.Is(result.Errors[0], errBinary) || names(result) != "foo" {
-			t.Errorf("%q: got %d objects, %v", text, len(result.Objects), result.Errors)
-		}
+		expect.True(t, len(result.Errors) == 1 && errors.Is(result.Errors[0], errBinary) && names(result) == "foo",
+			"%q: got %d objects, %v", text, len(result.Objects), result.Errors)
 	}
-	if result := decode(t, source(map[string]string{"a": foo + "data: {a: !!binary YWJj}\n"})); len(result.Errors) != 0 {
-		t.Errorf("binary that is text: %v", result.Errors)
-	}
+	expect.Empty(t, decode(t, source(map[string]string{"a": foo + "data: {a: !!binary YWJj}\n"})).Errors,
+		"binary that is text")
 }

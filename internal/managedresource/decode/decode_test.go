@@ -20,9 +20,7 @@ func compress(t testing.TB, plain string) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
 	writer := brotli.NewWriter(&buffer)
-	if _, err := writer.Write([]byte(plain)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(writer.Write([]byte(plain))))
 	must.Succeed(t, writer.Close())
 	return buffer.Bytes()
 }
@@ -107,13 +105,9 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			result := decode(t, source(tc.data))
 			expect.Equal(t, names(result), tc.names, "objects")
-			if len(result.Errors) != len(tc.errors) {
-				t.Fatalf("errors: got %v, want %v", result.Errors, tc.errors)
-			}
+			must.Equal(t, len(result.Errors), len(tc.errors), "errors: got %v, want %v", result.Errors, tc.errors)
 			for i, err := range result.Errors {
-				if !strings.Contains(err.Error(), tc.errors[i]) {
-					t.Errorf("error %d: got %q, want it to contain %q", i, err, tc.errors[i])
-				}
+				expect.Contains(t, err.Error(), tc.errors[i], "error %d: got %q, want it to conta", i, err)
 			}
 		})
 	}
@@ -152,9 +146,7 @@ func TestDecode_ReadsEachDocument(t *testing.T) {
 		for _, object := range result.Objects {
 			delete(want, object.GetName())
 		}
-		if len(want) > 0 {
-			t.Errorf("%d documents were left out of %q", len(want), text.String())
-		}
+		expect.Empty(t, want, "documents were left out of %q", text.String())
 	})
 }
 

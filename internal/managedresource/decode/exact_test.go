@@ -2,7 +2,6 @@ package decode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,9 +62,7 @@ func TestDecode_AcceptsExactBudgets(t *testing.T) {
 		"nodes":           {func(b *budget) *int { return &b.nodes }, full.nodes - spent.nodes, "nodes up to here"},
 		"plain bytes":     {func(b *budget) *int { return &b.plainBytes }, full.plainBytes - spent.plainBytes, "when decompressed"},
 	} {
-		if c.used <= 0 {
-			t.Fatalf("%s: %d are used", name, c.used)
-		}
+		must.True(t, c.used > 0, "%s: %d are used", name, c.used)
 		for more, refused := range map[int]bool{0: false, 1: false, -1: true} {
 			b := newBudget()
 			*c.field(b) = c.used + more
@@ -76,9 +73,7 @@ func TestDecode_AcceptsExactBudgets(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := newBudget().spend(ended, "x", value); !errors.Is(err, context.Canceled) {
-		t.Errorf("T3-6: measured although nobody waits: %v", err)
-	}
+	expect.ErrorIs(t, newBudget().spend(ended, "x", value), context.Canceled, "T3-6: measured although nobody waits")
 }
 
 // TestDecode_CountsDocuments: documents are counted as they are decoded, and the first one beyond the limit is reported (T3-6).
@@ -88,9 +83,8 @@ func TestDecode_CountsDocuments(t *testing.T) {
 		left := newBudget()
 		left.documents = allowed
 		objects, errs := decodeValue(t.Context(), Place{Key: "x"}, value, left)
-		if len(objects) != want || (len(errs) > 0) != (allowed < 2) {
-			t.Errorf("T3-6: of 2 documents %d are allowed: %d objects, %v", allowed, len(objects), errs)
-		}
+		expect.True(t, len(objects) == want && (len(errs) > 0) == (allowed < 2),
+			"T3-6: of 2 documents %d are allowed: %d objects, %v", allowed, len(objects), errs)
 	}
 }
 
@@ -101,8 +95,7 @@ func TestErrors_NameTwenty(t *testing.T) {
 		for i := range n {
 			errs = append(errs, &Error{Place: Place{Key: "x"}, Err: fmt.Errorf("e%d", i)})
 		}
-		if got := ErrorsMessage(errs); !strings.HasSuffix(got, want) {
-			t.Errorf("MRS-10: %d errors: %s", n, got)
-		}
+		got := ErrorsMessage(errs)
+		expect.True(t, strings.HasSuffix(got, want), "MRS-10: %d errors: %s", n, got)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // maxRefused limits the memory that refused input may need at its peak.
@@ -161,9 +164,8 @@ func TestBudgetIsForAllSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var sources Sources
 			for i, one := range tc.sources {
-				if last := i == len(tc.sources)-1; sources.Add(one) == last {
-					t.Fatalf("read on after Secret %d: %t", i, last)
-				}
+				last := i == len(tc.sources)-1
+				must.True(t, sources.Add(one) != last, "read on after Secret %d: %t", i, last)
 			}
 			result := decode(t, sources.All)
 			if len(result.Objects) != 0 || len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want) {
@@ -235,9 +237,8 @@ func TestDecode_LimitsEachJSONObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := decode(t, source(map[string]string{"a.br": string(compress(t, tc.text))}))
-			if len(result.Objects) != tc.objects || (len(result.Errors) > 0) != (tc.want != "") {
-				t.Errorf("got %d objects, %.300v; want %d", len(result.Objects), result.Errors, tc.objects)
-			}
+			expect.True(t, len(result.Objects) == tc.objects && (len(result.Errors) > 0) == (tc.want != ""),
+				"got %d objects, %.300v; want %d", len(result.Objects), result.Errors, tc.objects)
 			if tc.want != "" && (len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want)) {
 				t.Errorf("got %.300v, want %s", result.Errors, tc.want)
 			}
@@ -249,9 +250,8 @@ func TestDecodingEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	result, err := Decode(ctx, source(map[string]string{"a": strings.Repeat("---\n[x]\n", 1000)}))
-	if !errors.Is(err, context.Canceled) || len(result.Errors) > 0 {
-		t.Errorf("got %v, %d errors", err, len(result.Errors))
-	}
+	expect.True(t, errors.Is(err, context.Canceled) && len(result.Errors) == 0,
+		"got %v, %d errors", err, len(result.Errors))
 }
 
 // MRS-10: the first errors are told, then a count.
@@ -289,9 +289,8 @@ func TestErrorsDoNotRepeatContent(t *testing.T) {
 
 func hides(t *testing.T, marker, text string) {
 	t.Helper()
-	if message := ErrorsMessage(decode(t, source(map[string]string{"a": text, "b.br": text})).Errors); strings.Contains(message, marker) {
-		t.Errorf("an error repeats the content of %q: %s", text, message)
-	}
+	message := ErrorsMessage(decode(t, source(map[string]string{"a": text, "b.br": text})).Errors)
+	expect.False(t, strings.Contains(message, marker), "an error repeats the content of %q: %s", text, message)
 }
 
 func FuzzErrorsHideContent(f *testing.F) {
@@ -311,8 +310,6 @@ func TestErrorsNameTheLine(t *testing.T) {
 		foo + "---\na: b\nb: c: d\n": "index 1 in 'a' in secret 'ns/s': invalid YAML at line 7 of the value",
 		"a: b\n--- # c\n\na: [\n":    "index 1 in 'a' in secret 'ns/s': invalid YAML at line 4 of the value",
 	} {
-		if got := ErrorsMessage(decode(t, source(map[string]string{"a": text})).Errors); !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		expect.Contains(t, ErrorsMessage(decode(t, source(map[string]string{"a": text})).Errors), want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-14: a string that is none is refused by name, before it would count as empty.
@@ -41,9 +43,8 @@ func TestDecode_BoundsAreExact(t *testing.T) {
 	}
 	for levels, bad := range map[int]bool{3: false, 2: true, 1: true} {
 		for kind, value := range map[string]any{"mappings": map[string]any{"a": map[string]any{"b": 1}}, "lists": []any{[]any{1}}} {
-			if err := checkDepth(value, levels); errors.Is(err, errTooDeep) != bad {
-				t.Errorf("%s of three levels where %d may be: got %v", kind, levels, err)
-			}
+			expect.Equal(t, errors.Is(checkDepth(value, levels), errTooDeep), bad,
+				"%s of three levels where %d may be", kind, levels)
 		}
 	}
 }

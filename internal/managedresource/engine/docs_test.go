@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -23,9 +24,7 @@ func TestNamesInEngineDocument(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "engine.md"))
 	must.Succeed(t, err)
 	all := named.FindAllStringSubmatch(string(page), -1)
-	if len(all) == 0 {
-		t.Fatal("the document names no function: its form has changed")
-	}
+	must.True(t, len(all) != 0, "the document names no function: its form has changed")
 	for _, pair := range all {
 		file, name := pair[1], pair[2]
 		code, err := os.ReadFile(filepath.Join("..", file))
@@ -37,9 +36,7 @@ func TestNamesInEngineDocument(t *testing.T) {
 			continue
 		}
 		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?` + name + `[(\[]|type ` + name + `\b)`)
-		if !declared.Match(code) {
-			t.Errorf("a page names %s in %s, which declares no such function or type", name, file)
-		}
+		expect.True(t, declared.Match(code), "a page names %s in %s, which declares no such function or type", name, file)
 	}
 }
 
@@ -59,9 +56,7 @@ func TestFilesInArchitectureDocument(t *testing.T) {
 				continue
 			}
 			name := folder + "/" + filepath.Base(file)
-			if rows[name] != 1 {
-				t.Errorf("docs/internals/architecture.md has %d rows for %s", rows[name], name)
-			}
+			expect.Equal(t, rows[name], 1, "docs/internals/architecture.md has %d rows for %s", rows[name], name)
 			delete(rows, name)
 		}
 	}
@@ -76,9 +71,7 @@ func TestMethodsInEngineDocument(t *testing.T) {
 	must.Succeed(t, err)
 	_, section, found := strings.Cut(string(page), "## What the Tracker is asked\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	if !found {
-		t.Fatal("the document has no such section")
-	}
+	must.True(t, found, "the document has no such section")
 	named := map[string]bool{}
 	for _, name := range regexp.MustCompile("`([A-Z][A-Za-z]+)`").FindAllStringSubmatch(section, -1) {
 		named[name[1]] = true
@@ -94,14 +87,12 @@ func TestMethodsInEngineDocument(t *testing.T) {
 		}
 		for _, method := range regexp.MustCompile(`(?m)^func \(\w+ \*(Tracker|Observations|Claims|Repairs|ListSession|Ticket)\) ([A-Z]\w*)\(`).FindAllStringSubmatch(string(code), -1) {
 			declared[method[2]] = true
-			if !named[method[2]] {
-				t.Errorf("docs/internals/engine-memory.md does not name %s of the %s", method[2], method[1])
-			}
+			expect.True(t, named[method[2]],
+				"docs/internals/engine-memory.md does not name %s of the %s", method[2], method[1])
 		}
 	}
 	for name := range named {
-		if !declared[name] {
-			t.Errorf("docs/internals/engine-memory.md names %s, which is no method of the table of objects", name)
-		}
+		expect.True(t, declared[name],
+			"docs/internals/engine-memory.md names %s, which is no method of the table of objects", name)
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -81,9 +82,7 @@ func TestStartAwaitsTheSource(t *testing.T) {
 				}
 				if tc.after > 0 {
 					time.AfterFunc(tc.after/2, func() {
-						if err := e.Ready(); !errors.Is(err, tc.err) {
-							t.Errorf("readiness meanwhile: got %v, want %v", err, tc.err)
-						}
+						expect.ErrorIs(t, e.Ready(), tc.err, "readiness meanwhile")
 					})
 				}
 				_, err := e.awaitSource(t.Context())
@@ -93,9 +92,7 @@ func TestStartAwaitsTheSource(t *testing.T) {
 				if took := time.Since(began); took < tc.after || took > tc.after+2*startRetry {
 					t.Errorf("the wait took %s, want %s", took, tc.after)
 				}
-				if err := e.Ready(); err != nil {
-					t.Errorf("readiness afterwards: %v", err)
-				}
+				expect.Succeed(t, e.Ready(), "readiness afterwards")
 			})
 		})
 	}
@@ -110,16 +107,12 @@ func TestReadinessNamesTheMissingRight(t *testing.T) {
 		})
 		secrets := source.NewSecrets(cluster.CoreV1(), nil, logr.Discard())
 		e := &Engine{current: &run{secrets: secrets}}
-		if err := e.Ready(); err != nil {
-			t.Errorf("who does not lead needs no Secrets: %v", err)
-		}
+		expect.Succeed(t, e.Ready(), "who does not lead needs no Secrets")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go secrets.Start(ctx) //nolint:errcheck // It ends with the context.
 		synctest.Wait()
 		const want = "the right to list secrets in all namespaces is missing"
-		if err := e.Ready(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.ErrorContains(t, e.Ready(), want)
 	})
 }

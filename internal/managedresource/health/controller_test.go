@@ -128,9 +128,8 @@ func (f *fixture) condition(conditionType resourcesv1alpha1.ConditionType) strin
 func TestMessagesAreWrittenLessOften(t *testing.T) {
 	f := newFixture(t)
 	f.run()
-	if got := f.condition(resourcesv1alpha1.ResourcesProgressing); got != "False: Fine." || f.writes != 1 {
-		t.Fatalf("%s after %d writes", got, f.writes)
-	}
+	got := f.condition(resourcesv1alpha1.ResourcesProgressing)
+	must.True(t, got == "False: Fine." && f.writes == 1, "%s after %d writes", got, f.writes)
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	for node := range 200 { // A node every 200 ms.
 		f.rolling = fmt.Sprintf("%d of 200 updated", node)
@@ -143,9 +142,7 @@ func TestMessagesAreWrittenLessOften(t *testing.T) {
 		}
 		f.clock.SetTime(f.clock.Now().Add(200 * time.Millisecond))
 	}
-	if f.writes > 2+4 {
-		t.Errorf("%d writes for forty seconds of roll-out", f.writes)
-	}
+	expect.True(t, f.writes <= 2+4, "%d writes for forty seconds of roll-out", f.writes)
 	f.clock.SetTime(f.clock.Now().Add(messagePause))
 	f.run()
 	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesProgressing), "True: 199 of 200 updated", "the last message is missing")
@@ -179,9 +176,7 @@ func TestTimeOfAJudgement(t *testing.T) {
 		return assess(ctx, refs)
 	}
 	f.run()
-	if left <= 0 || left > time.Minute {
-		t.Errorf("PRC-30/MRC-13: a judgement has %s", left)
-	}
+	expect.True(t, left > 0 && left <= time.Minute, "PRC-30/MRC-13: a judgement has %s", left)
 }
 
 // MRH-1, MRH-2: who is not judged.
@@ -246,9 +241,8 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 			tc.change(f, mr)
 			must.Succeed(t, f.source.Status().Update(t.Context(), mr))
 			least, most := period(tc.periods)
-			if got := f.run().RequeueAfter; got < least || got > most {
-				t.Errorf("MRT-14: looked at again after %s, want %s to %s", got, least, most)
-			}
+			got := f.run().RequeueAfter
+			expect.True(t, got >= least && got <= most, "MRT-14: looked at again after %s, want %s to %s", got, least, most)
 		})
 	}
 	t.Run("MRT-14/a problem, and a cache that has not got the status yet", func(t *testing.T) {
@@ -374,16 +368,12 @@ func TestNothingIsRememberedOfOthers(t *testing.T) {
 				return target.Assessment{Unsettled: true}, nil
 			}
 			f.run()
-			if !f.waits() {
-				t.Fatal("it does not wait")
-			}
+			must.True(t, f.waits(), "it does not wait")
 			mr := &resourcesv1alpha1.ManagedResource{}
 			must.Succeed(t, f.source.Get(t.Context(), key, mr))
 			must.Succeed(t, change(f, mr))
 			f.run()
-			if f.waits() {
-				t.Error("it is remembered")
-			}
+			expect.False(t, f.waits(), "it is remembered")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRB-39: an object whose readiness flaps ten times a second costs a status write a second, its first change is told at
@@ -54,9 +55,8 @@ func TestFlappingReadiness(t *testing.T) {
 					t.Fatalf("the first change is not told at once: %d writes", f.writes-before)
 				}
 			}
-			if writes := f.writes - before; writes > 11 {
-				t.Errorf("%d writes for ten seconds", writes)
-			}
+			writes := f.writes - before
+			expect.True(t, writes <= 11, "%d writes for ten seconds", writes)
 			if !is("") {
 				t.Errorf("a second after the end the conditions are %s, %s",
 					f.condition(resourcesv1alpha1.ResourcesHealthy), f.condition(resourcesv1alpha1.ResourcesProgressing))
@@ -70,9 +70,7 @@ func TestFlappingReadiness(t *testing.T) {
 					break
 				}
 			}
-			if !is("broken") {
-				t.Error("the last state is not told")
-			}
+			expect.True(t, is("broken"), "the last state is not told")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // told is what is left of the three seconds of MRB-40 for requests.
@@ -93,9 +94,8 @@ func TestMissingIsToldInTime(t *testing.T) {
 				return missing(true), nil
 			}
 			f.until(2*told, tc.changed)
-			if took := f.clock.Now().Sub(gone); took > told {
-				t.Errorf("told after %s", took)
-			}
+			took := f.clock.Now().Sub(gone)
+			expect.True(t, took <= told, "told after %s", took)
 		})
 	}
 }
@@ -133,9 +133,8 @@ func TestLooksAtWhatNoWatchSees(t *testing.T) {
 	mr := f.get()
 	f.Enqueue(key)
 	f.must(f.source.Delete(f.Context(), mr))
-	if f.run(); len(f.known) != 0 {
-		t.Errorf("%d are remembered of one that is gone", len(f.known))
-	}
+	f.run()
+	expect.Empty(t, f.known, "are remembered of one that is gone")
 }
 
 // MRB-40: news of a time at which nothing was judged do not shorten the wait for an object that is missing later.
@@ -149,7 +148,6 @@ func TestOldNewsShortenNoWait(t *testing.T) {
 	f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 		return missing(true), nil
 	}
-	if f.run(); f.condition(resourcesv1alpha1.ResourcesHealthy) != "" {
-		t.Error("it is reported at once")
-	}
+	f.run()
+	expect.Equal(t, f.condition(resourcesv1alpha1.ResourcesHealthy), "", "it is reported at once")
 }

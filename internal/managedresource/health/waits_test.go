@@ -23,9 +23,8 @@ func TestNewsShortenTheWait(t *testing.T) {
 	}
 	for changed := range 10 { // One after each changeDelay.
 		f.run()
-		if waited := time.Duration(changed) * changeDelay; f.condition(resourcesv1alpha1.ResourcesHealthy) != "" {
-			t.Fatalf("reported after %s", waited)
-		}
+		waited := time.Duration(changed) * changeDelay
+		must.Equal(t, f.condition(resourcesv1alpha1.ResourcesHealthy), "", "reported after %s", waited)
 		f.clock.SetTime(f.clock.Now().Add(changeDelay))
 	}
 }

@@ -132,9 +132,8 @@ func TestAssess(t *testing.T) {
 
 func TestDeploymentCountsPods(t *testing.T) {
 	rolledOut := "status: {conditions: [{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}"
-	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {selector: {matchLabels: {app: d}}}\n"+rolledOut)); got.Pods != PodsUncounted || got.Wanted != 1 {
-		t.Errorf("MRP-10 unset replicas are one: got %+v", got)
-	}
+	got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {selector: {matchLabels: {app: d}}}\n"+rolledOut))
+	expect.True(t, got.Pods == PodsUncounted && got.Wanted == 1, "MRP-10 unset replicas are one: got %+v", got)
 	if got := (Options{}).Assess(fromYAML(t, "apps/v1", "Deployment", "spec: {replicas: 3, selector: {matchLabels: {app: d}}}\n"+rolledOut)); got.Wanted != 3 {
 		t.Errorf("MRP-10: got %+v", got)
 	}
@@ -180,9 +179,8 @@ func TestConventionOfCustomResources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := fromYAML(t, "example.org/v1", "Widget", tc.rest)
-			if got := on.Assess(object); got.Unhealthy != tc.unhealthy || got.Progressing != tc.progressing {
-				t.Errorf("got %+v", got)
-			}
+			got := on.Assess(object)
+			expect.True(t, got.Unhealthy == tc.unhealthy && got.Progressing == tc.progressing, "got %+v", got)
 			expect.Equal(t, (Options{}).Assess(object), (Status{}), "switched off")
 		})
 	}
@@ -218,7 +216,6 @@ func TestKindsWithRules(t *testing.T) {
 		t.Errorf("MRP-10: the Pods of a Deployment that is being rolled out need not be counted: %+v", got)
 	}
 	statefulSet := fromYAML(t, "apps/v1", "StatefulSet", "status: {readyReplicas: 1, updatedReplicas: 1}")
-	if got := (Options{}).Assess(statefulSet); got.CountsPods() {
-		t.Errorf("MRP-12: the Pods of a StatefulSet are not counted: %+v", got)
-	}
+	got := (Options{}).Assess(statefulSet)
+	expect.False(t, got.CountsPods(), "MRP-12: the Pods of a StatefulSet are not counted: %+v", got)
 }

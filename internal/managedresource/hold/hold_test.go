@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -95,9 +97,7 @@ func TestTogether(t *testing.T) {
 				want.Until = now.Add(time.Duration(tc.hours) * time.Hour)
 			}
 			got := Together(tc.object, tc.managedResource)
-			if got != want || got.IsInForce() != (tc.hours > 0) {
-				t.Fatalf("got %+v, want %+v", got, want)
-			}
+			must.True(t, got == want && got.IsInForce() == (tc.hours > 0), "got %+v, want %+v", got, want)
 		})
 	}
 }
@@ -110,10 +110,7 @@ func TestSetBy(t *testing.T) {
 		{Manager: "none"},
 		{Manager: "kubectl-annotate", Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:resources.gardener.cloud/leave-alone-until":{}}}}`)},
 	}
-	if manager, when := SetBy(fields); manager != "kubectl-annotate" || !when.Equal(now) {
-		t.Errorf("MRF-14: %s at %s", manager, when)
-	}
-	if manager, _ := SetBy(fields[:2]); manager != "" {
-		t.Errorf("MRF-14: %s", manager)
-	}
+	manager, when := SetBy(fields)
+	expect.True(t, manager == "kubectl-annotate" && when.Equal(now), "MRF-14: %s at %s", manager, when)
+	expect.Equal(t, expect.First(SetBy(fields[:2])), "", "MRF-14")
 }

@@ -136,9 +136,8 @@ func TestChanges(t *testing.T) {
 				}
 				got = append(got, text)
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, "\n")); diff != "" || len(faults) != tc.faults {
-				t.Errorf("CLI-12: %s\nfaults %v", diff, faults)
-			}
+			diff := cmp.Diff(tc.want, strings.Join(got, "\n"))
+			expect.True(t, diff == "" && len(faults) == tc.faults, "CLI-12: %s\nfaults %v", diff, faults)
 		})
 	}
 }
@@ -160,9 +159,7 @@ func TestChangesOfSecretsAreMasked(t *testing.T) {
 			facts.Secrets["web"].Data["all.yaml"] = []byte(manifest)
 			change(facts)
 			changes, _ := runOf(t, facts).Changes()
-			if len(changes) != 1 {
-				t.Fatalf("CLI-11: %+v", changes)
-			}
+			must.Equal(t, len(changes), 1, "CLI-11: %+v", changes)
 			forms := []any{changes[0]}
 			for _, form := range []*unstructured.Unstructured{changes[0].Live, changes[0].Wanted} {
 				if form != nil {
@@ -171,13 +168,9 @@ func TestChangesOfSecretsAreMasked(t *testing.T) {
 			}
 			content, _ := json.Marshal(forms)
 			for _, value := range []string{"hush", "shrill", "aHVzaA", "c2hyaWxs"} {
-				if strings.Contains(string(content), value) {
-					t.Errorf("CLI-11: %s in %s", value, content)
-				}
+				expect.False(t, strings.Contains(string(content), value), "CLI-11: %s in %s", value, content)
 			}
-			if !strings.Contains(string(content), masked) {
-				t.Errorf("CLI-11: nothing is masked in %s", content)
-			}
+			expect.Contains(t, string(content), masked, "CLI-11: nothing is masked")
 		})
 	}
 }

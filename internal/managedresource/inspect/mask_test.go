@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestMask: what is printed of an object, alone or next to another form of it.
@@ -45,9 +45,8 @@ func TestMask(t *testing.T) {
 		"CLI-11/a kind with a longer name": {"kind: SecretStore\nspec: {a: b}\ntext: 'kind: SecretStore'", "kind: SecretStore\nspec: {a: b}\ntext: 'kind: SecretStore'"},
 	} {
 		object, want := map[string]any{}, map[string]any{}
-		if err := errors.Join(yaml.Unmarshal([]byte(c.object), &object), yaml.Unmarshal([]byte(c.want), &want)); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.Succeed(t, errors.Join(yaml.Unmarshal([]byte(c.object), &object), yaml.Unmarshal([]byte(c.want), &want)),
+			"%s", name)
 		before := runtime.DeepCopyJSON(object)
 		one, other := &unstructured.Unstructured{Object: object}, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 		mask(one, nil)
@@ -55,9 +54,8 @@ func TestMask(t *testing.T) {
 		mask(nil, other)
 		expect.DeepEqual(t, other.Object, want, "%s: the wanted form", name)
 		same := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(before)}
-		if mask(same, &unstructured.Unstructured{Object: before}); !cmp.Equal(want, same.Object) {
-			t.Errorf("%s: next to itself: %v", name, same.Object)
-		}
+		mask(same, &unstructured.Unstructured{Object: before})
+		expect.DeepEqual(t, same.Object, want, "%s: next to itself", name)
 	}
 }
 
@@ -74,9 +72,7 @@ func TestMaskPairs(t *testing.T) {
 	} {
 		var forms [4]map[string]any
 		for i, text := range []string{c.live, c.wanted, c.before, c.after} {
-			if err := yaml.Unmarshal([]byte(text), &forms[i]); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			must.Succeed(t, yaml.Unmarshal([]byte(text), &forms[i]), "%s", name)
 		}
 		live, wanted := &unstructured.Unstructured{Object: forms[0]}, &unstructured.Unstructured{Object: forms[1]}
 		mask(live, wanted)
@@ -123,8 +119,7 @@ func TestPropertyOfMask(t *testing.T) {
 		live, wanted := form(t), form(t)
 		before := fmt.Sprint(live.Object, wanted.Object)
 		mask(live, wanted)
-		if text := fmt.Sprint(live.Object, wanted.Object); strings.Contains(text, "swordfish") {
-			t.Fatalf("CLI-11: %s is printed as %s", before, text)
-		}
+		text := fmt.Sprint(live.Object, wanted.Object)
+		must.False(t, strings.Contains(text, "swordfish"), "CLI-11: %s is printed as %s", before, text)
 	})
 }

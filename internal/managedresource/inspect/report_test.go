@@ -198,14 +198,10 @@ func TestExplain(t *testing.T) {
 				t.Errorf("CLI-10: state %s, found %t", report.State, report.Found())
 			}
 			for _, part := range tc.says {
-				if !strings.Contains(text, part) {
-					t.Errorf("CLI-10: no %s in\n%s", part, text)
-				}
+				expect.Contains(t, text, part, "CLI-10: no")
 			}
 			for _, part := range tc.silent {
-				if strings.Contains(text, part) {
-					t.Errorf("CLI-10: %s in\n%s", part, text)
-				}
+				expect.False(t, strings.Contains(text, part), "CLI-10: %s in\n%s", part, text)
 			}
 		})
 	}
@@ -224,14 +220,10 @@ func TestSecretsAreMasked(t *testing.T) {
 	facts.ManagedResource.Status.Resources[0].Kind = "Secret"
 	facts.Secrets["web"].Data["all.yaml"] = []byte(secret("shrill"))
 	report, err := Explain(t.Context(), facts)
-	if err != nil || report.State != Differs {
-		t.Fatalf("%v, %+v", err, report)
-	}
+	must.True(t, err == nil && report.State == Differs, "%v, %+v", err, report)
 	content, _ := json.Marshal(report)
 	for _, value := range []string{"hush", "shrill", "aHVzaA", "c2hyaWxs"} {
-		if strings.Contains(string(content), value) {
-			t.Errorf("CLI-11: %s in %s", value, content)
-		}
+		expect.False(t, strings.Contains(string(content), value), "CLI-11: %s in %s", value, content)
 	}
 	var paths []string
 	for _, d := range report.Differences {
@@ -239,9 +231,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 	want := []string{"data.more *** ", "data.password *** ***", "metadata.annotations." + corev1.LastAppliedConfigAnnotation + " *** ***"}
 	for _, path := range want {
-		if !strings.Contains(strings.Join(paths, "\n"), path) {
-			t.Errorf("CLI-11: no %q in %v", path, paths)
-		}
+		expect.Contains(t, strings.Join(paths, "\n"), path, "CLI-11: no %q in %v", path, paths)
 	}
 }
 

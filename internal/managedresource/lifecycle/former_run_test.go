@@ -1,6 +1,10 @@
 package lifecycle
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
+)
 
 // TestInbox_IgnoresFormerRuns: events of a run of a former ManagedResource by this name change nothing.
 func TestInbox_IgnoresFormerRuns(t *testing.T) {
@@ -12,7 +16,6 @@ func TestInbox_IgnoresFormerRuns(t *testing.T) {
 		}
 	}
 	s, _ := Step(State{}, TakenUp{}, previous)
-	if after, _ := Step(s, RunBegins{}, present); after.UID != "present" || !after.Replaces {
-		t.Errorf("a run of another one leaves %+v", after)
-	}
+	after, _ := Step(s, RunBegins{}, present)
+	expect.True(t, after.UID == "present" && after.Replaces, "a run of another one leaves %+v", after)
 }

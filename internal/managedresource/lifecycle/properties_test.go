@@ -13,6 +13,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is a ManagedResource to which random things happen, and what must be known of it.
@@ -54,9 +56,7 @@ func (w *world) step(t *rapid.T, e Event) Commands {
 		w.rows[rowOf(before, e, w.facts)] = true
 	}
 	next, commands := Step(before, e, w.facts)
-	if !reflect.DeepEqual(kept, clone(before)) {
-		t.Fatalf("%#v changed the State that it was taken in:\n%+v\n%+v", e, kept, before)
-	}
+	expect.DeepEqual(t, kept, clone(before), "%#v changed the State that it was taken in:\n%+v\n%+v", e, kept, before)
 	w.State = next
 	w.note(e, before, commands)
 	w.check(t, fmt.Sprintf("%v × %T", before.Phase, e))
@@ -162,13 +162,11 @@ func (w *world) check(t *rapid.T, after string) {
 		}
 	}
 	for name, version := range w.reportedAt {
-		if got, found := w.reportedVersion(name); !found || got != version {
-			t.Fatalf("after %s version %q of %s is lost: %+v", after, version, name, w.State)
-		}
+		got, found := w.reportedVersion(name)
+		must.True(t, found && got == version, "after %s version %q of %s is lost: %+v", after, version, name, w.State)
 	}
-	if (w.Run != nil) != (w.Phase == Running) || (w.Pending != nil) != (w.Phase == AwaitingDeletion) {
-		t.Fatalf("after %s: phase %v, run %+v, pending %+v", after, w.Phase, w.Run, w.Pending)
-	}
+	expect.True(t, (w.Run != nil) == (w.Phase == Running) && (w.Pending != nil) == (w.Phase == AwaitingDeletion),
+		"after %s: phase %v, run %+v, pending %+v", after, w.Phase, w.Run, w.Pending)
 	isDue := slices.Contains([]Phase{Due, AwaitingDeletion, Paused, Deleting}, w.Phase)
 	if w.Phase == Synced && (!w.Inbox.Empty() || w.Last == nil) || isDue && w.Inbox.Empty() {
 		t.Fatalf("after %s: phase %v with the Inbox %+v", after, w.Phase, w.Inbox)
@@ -277,9 +275,7 @@ func TestPropertyOfTheInbox(t *testing.T) {
 			w.comesToRest(t)
 		})
 	}
-	if rows := missed(); len(rows) > 0 {
-		t.Errorf("no event took the rows %v", rows)
-	}
+	expect.Empty(t, missed(), "no event took the rows")
 }
 
 // lives has random events happen.
@@ -290,9 +286,7 @@ func (w *world) lives(t *rapid.T) {
 		if rapid.IntRange(0, 30).Draw(t, "another") == 0 {
 			w.facts.UID += types.UID("x")
 			w.step(t, TakenUp{}) // It must start anew.
-			if !reflect.DeepEqual(w.State, State{UID: w.facts.UID}) {
-				t.Fatalf("another one by its name starts with %+v", w.State)
-			}
+			expect.DeepEqual(t, w.State, State{UID: w.facts.UID}, "another one by its name starts")
 			continue
 		}
 		w.step(t, w.draw(t))
@@ -313,12 +307,8 @@ func (w *world) comesToRest(t *rapid.T) {
 		read := maps.Clone(w.reportedAt)
 		w.step(t, RunSucceeded{Completed{Generation: w.facts.Generation, Secrets: read}})
 	}
-	if w.Phase != Synced {
-		t.Fatalf("it does not come to rest: %+v", w.State)
-	}
-	if !w.step(t, RunBegins{Reported: true, InSync: true}).Has(Rest) {
-		t.Fatalf("there is a run for nothing: %+v", w.State)
-	}
+	expect.Equal(t, w.Phase, Synced, "it does not come to rest: %+v", w.State)
+	expect.True(t, w.step(t, RunBegins{Reported: true, InSync: true}).Has(Rest), "there is a run for nothing: %+v", w.State)
 }
 
 // TestInbox_ForgetsFormerManagedResource: events about a run of a former ManagedResource change nothing of the present one, and the former one's objects are forgotten once.
@@ -331,9 +321,7 @@ func TestInbox_ForgetsFormerManagedResource(t *testing.T) {
 		t.Errorf("a run of the former one ends in %+v, %v", after, commands)
 	}
 	s, commands := Step(s, TakenUp{}, present)
-	if !commands.Has(ForgetPrevious) || s.Phase != Unseen {
-		t.Errorf("%+v, %v", s, commands)
-	}
+	expect.True(t, commands.Has(ForgetPrevious) && s.Phase == Unseen, "%+v, %v", s, commands)
 	if _, commands = Step(s, TakenUp{}, present); len(commands) > 0 {
 		t.Errorf("it is forgotten twice: %v", commands)
 	}

@@ -51,9 +51,7 @@ func TestReported_RecognizesOwnStatus(t *testing.T) {
 			c.change(mr)
 			expect.Equal(t, ended.Reported(mr), c.reported, "the status is what the run made of it")
 			expect.Equal(t, waits.IsCurrent(mr, noon.Add(-1)), c.awaiting, "the run that waits for deletions counts")
-			if waits.IsCurrent(mr, noon) {
-				t.Error("MRT-5: the run that waits for deletions counts after its time")
-			}
+			expect.False(t, waits.IsCurrent(mr, noon), "MRT-5: the run that waits for deletions counts after its time")
 		})
 	}
 }
@@ -131,9 +129,8 @@ func TestPutBack_RestoresPendingEvents(t *testing.T) {
 func TestMeasure_BeginsAnewAfterFailure(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	c := Change{}.comes(3, at(1)).comes(2, at(2))
-	if c.Since != at(1) || c.Generation != 3 {
-		t.Errorf("MRT-4: a change is measured from the first news on, until the newest generation is applied: %+v", c)
-	}
+	expect.True(t, c.Since == at(1) && c.Generation == 3,
+		"MRT-4: a change is measured from the first news on, until the newest generation is applied: %+v", c)
 	c.Failed = true
 	if c = c.comes(4, at(5)); c.Since != at(5) || c.Failed || c.Generation != 4 {
 		t.Errorf("MRT-4: after a failure it is measured from the next change on: %+v", c)

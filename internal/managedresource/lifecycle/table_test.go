@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -35,13 +36,10 @@ func TestTable_IsInTheDocuments(t *testing.T) {
 	must.Succeed(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
 	shown, after, ends := strings.Cut(rest, end)
-	if !found || !ends {
-		t.Fatalf("%s does not mark where the table is", file)
-	}
+	must.True(t, found && ends, "%s does not mark where the table is", file)
 	if diff := cmp.Diff(Markdown(), shown); diff != "" {
-		if os.Getenv("UPDATE") == "" {
-			t.Fatalf("UPDATE=1 go test ./internal/managedresource/lifecycle would change %s: %s", file, diff)
-		}
+		must.True(t, os.Getenv("UPDATE") != "",
+			"UPDATE=1 go test ./internal/managedresource/lifecycle would change %s: %s", file, diff)
 		if err := os.WriteFile(file, []byte(before+begin+Markdown()+end+after), 0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
 		}
@@ -118,9 +116,8 @@ func TestInbox(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{T: t}
-			if l.takes(c.events...); !c.holds(l) {
-				t.Errorf("%s: %+v, run %+v", c.reason, l.State, l.State.Run)
-			}
+			l.takes(c.events...)
+			expect.True(t, c.holds(l), "%s: %+v, run %+v", c.reason, l.State, l.State.Run)
 		})
 	}
 }
@@ -136,9 +133,8 @@ func TestBackOff_GrowsWithSupersededRuns(t *testing.T) {
 	if pauses[0] != time.Millisecond || pauses[1] != 2*time.Millisecond || pauses[13] != 2048*time.Millisecond {
 		t.Errorf("%v", pauses)
 	}
-	if l.takes(RunBegins{}, read("1")); l.Retry.Superseded != 0 {
-		t.Errorf("%+v", l.Retry)
-	}
+	l.takes(RunBegins{}, read("1"))
+	expect.Equal(t, l.Retry.Superseded, 0, "%+v", l.Retry)
 }
 
 // TestMeasure_EndsOnce: a change is measured once, when a run that ended well has read all that was told.
@@ -149,9 +145,8 @@ func TestMeasure_EndsOnce(t *testing.T) {
 		t.Errorf("version 3 is not applied yet: %v", commands)
 	}
 	l.takes(RunBegins{})
-	if command, found := l.takes(read("3")).Find(Measure); !found || command.Since != time.Unix(1, 0) {
-		t.Errorf("%+v, %t", command, found)
-	}
+	command, found := l.takes(read("3")).Find(Measure)
+	expect.True(t, found && command.Since == time.Unix(1, 0), "%+v, %t", command, found)
 	if commands := l.takes(RunBegins{}, read("3")); commands.Has(Measure) {
 		t.Errorf("nothing changed: %v", commands)
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // The engine merges and compares each object that it reads: run with -bench . -benchmem -count 6 and compare with benchstat.
@@ -19,9 +21,7 @@ func BenchmarkMergeAndEqual(b *testing.B) {
 			live.SetAnnotations(Merge(desired, live, options).GetAnnotations())
 			b.ReportAllocs()
 			for b.Loop() {
-				if !Equal(live, Merge(desired, live, options)) {
-					b.Fatal("differs")
-				}
+				must.True(b, Equal(live, Merge(desired, live, options)), "differs")
 			}
 		})
 	}

@@ -55,9 +55,8 @@ func TestMerge_LeavesHeldObjects(t *testing.T) {
 			expect.DeepEqual(t, merged.GetAnnotations(), want, "annotations")
 			expect.DeepEqual(t, merged.GetLabels(), c.labels, "labels")
 			expect.DeepEqual(t, merged.Object["data"], fromYAML(t, "apiVersion: v1\nkind: ConfigMap\ndata: "+c.data).Object["data"], "data")
-			if len(merged.GetManagedFields()) > 0 || merged.GetResourceVersion() != "1" {
-				t.Errorf("metadata: %v", merged.Object["metadata"])
-			}
+			expect.True(t, len(merged.GetManagedFields()) == 0 && merged.GetResourceVersion() == "1",
+				"metadata: %v", merged.Object["metadata"])
 			expect.DeepEqual(t, before, fromYAML(t, c.live), "the live object changed")
 		})
 	}
@@ -68,7 +67,6 @@ func TestMerge_AddsNoLabelToHeldObjects(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
 	desired := desiredFrom(t, manifest)
 	desired.SetLabels(nil)
-	if got := Merge(desired, fromYAML(t, manifest), Options{Hold: hold.Effect{Until: time.Unix(1, 0)}}).GetLabels(); len(got) > 0 {
-		t.Errorf("MRF-12: labels %v", got)
-	}
+	expect.Empty(t, Merge(desired, fromYAML(t, manifest), Options{Hold: hold.Effect{Until: time.Unix(1, 0)}}).GetLabels(),
+		"MRF-12: labels")
 }

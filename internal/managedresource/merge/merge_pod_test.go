@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // livePod is a Pod after admission, the scheduler and a webhook that adds containers.
@@ -76,15 +78,11 @@ func TestMerge_ChangesOfPods(t *testing.T) {
 				t.Errorf("differs at %q, want %q", got, tc.differs)
 			}
 			err := CheckUpdate(live, merged)
-			if (err != nil) != (tc.refused != "") {
-				t.Fatalf("refused: %v, want %q", err, tc.refused)
-			}
+			must.Equal(t, err != nil, tc.refused != "", "refused: %v, want %q", err, tc.refused)
 			if err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.refused+":") || strings.Contains(err.Error(), "1.3")) {
 				t.Errorf("got error %v", err)
 			}
-			if !Equal(before, live) || !unstructuredEqual(before, live) {
-				t.Error("the live Pod was changed")
-			}
+			expect.True(t, Equal(before, live) && unstructuredEqual(before, live), "the live Pod was changed")
 			if again := Merge(desired, merged, Options{Origin: "n/m"}); !Equal(merged, again) {
 				t.Errorf("not idempotent at %s", Difference(merged, again))
 			}
@@ -98,25 +96,19 @@ func TestMerge_KeepsExportedPod(t *testing.T) {
 	live, before, desired := fromYAML(t, gated), fromYAML(t, gated), desiredFrom(t, gated)
 	desired.SetLabels(map[string]string{"new": "label"})
 	merged := Merge(desired, live, Options{Origin: "n/m"})
-	if !unstructuredEqual(before, live) {
-		t.Error("the live Pod was changed")
-	}
-	if path := Difference(live, merged); !strings.HasPrefix(path, "metadata") {
-		t.Errorf("differs at %q", path)
-	}
+	expect.True(t, unstructuredEqual(before, live), "the live Pod was changed")
+	path := Difference(live, merged)
+	expect.True(t, strings.HasPrefix(path, "metadata"), "differs at %q", path)
 	for _, field := range []string{"schedulingGates", "ephemeralContainers"} {
-		if list, _, _ := unstructured.NestedSlice(merged.Object, "spec", field); len(list) != 1 {
-			t.Errorf("the Pod is to lose its %s", field)
-		}
+		list, _, _ := unstructured.NestedSlice(merged.Object, "spec", field)
+		expect.Equal(t, len(list), 1, "the Pod is to lose its %s", field)
 	}
 }
 
 func TestCheckUpdateLeavesOtherKindsToTheAPIServer(t *testing.T) {
 	live := fromYAML(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {completions: 1}\n")
 	merged := fromYAML(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {completions: 2}\n")
-	if err := CheckUpdate(live, merged); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, CheckUpdate(live, merged))
 }
 
 func unstructuredEqual(a, b *unstructured.Unstructured) bool {

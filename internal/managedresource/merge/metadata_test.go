@@ -58,9 +58,8 @@ func TestMerge_KeepsAnnotationsOfControllers(t *testing.T) {
 			live := fromYAML(t, object(tc.apiVersion, tc.kind, "a", tc.more))
 			live.SetAnnotations(map[string]string{tc.annotation: "x", "theirs": "x"})
 			merged := Merge(desiredFrom(t, object(tc.apiVersion, tc.kind, "a", tc.more)), live, Options{ForceOverwriteAnnotations: true}).GetAnnotations()
-			if _, theirs := merged["theirs"]; merged[tc.annotation] != "x" || theirs {
-				t.Errorf("got annotations %v", merged)
-			}
+			_, theirs := merged["theirs"]
+			expect.True(t, merged[tc.annotation] == "x" && !theirs, "got annotations %v", merged)
 		})
 	}
 }

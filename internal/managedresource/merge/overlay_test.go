@@ -58,11 +58,7 @@ func TestCheckUpdate_RefusesChangesOfPods(t *testing.T) {
 		}
 		merged := pod(c.merged, "v1")
 		merged.SetLabels(map[string]string{"new": "label"}) // Metadata can always be changed.
-		if err := CheckUpdate(pod(c.live, "v1"), merged); (err != nil) != c.refused {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := CheckUpdate(pod(c.live, "example.org/v1"), merged); err != nil {
-			t.Errorf("%s, of another group: %v", name, err)
-		}
+		expect.Equal(t, CheckUpdate(pod(c.live, "v1"), merged) != nil, c.refused, "%s", name)
+		expect.Succeed(t, CheckUpdate(pod(c.live, "example.org/v1"), merged), "%s, of another group", name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func mrWith(class string, finalizers ...string) *resourcesv1alpha1.ManagedResource {
@@ -80,14 +81,11 @@ func TestOrigin(t *testing.T) {
 	key := types.NamespacedName{Namespace: "bar", Name: "baz"}
 	for value, want := range map[string]Origin{"bar/baz": {Key: key}, "foo:bar/baz": {ClusterID: "foo", Key: key}} {
 		got, err := ParseOrigin(value)
-		if err != nil || got != want || got.String() != value {
-			t.Errorf("MRC-8 %s: got %v, %v", value, got, err)
-		}
+		expect.True(t, err == nil && got == want && got.String() == value, "MRC-8 %s: got %v, %v", value, got, err)
 	}
 	for _, value := range []string{"", "foo", "id/foo/bar", "id:foo", "a:b:c", "a:b:c/d", "/", "bar/", "/baz", "id:/"} {
-		if got, err := ParseOrigin(value); err == nil {
-			t.Errorf("MRC-8 %q: got %v", value, got)
-		}
+		got, err := ParseOrigin(value)
+		expect.Error(t, err, "MRC-8 %q: got %v", value, got)
 	}
 }
 
@@ -102,12 +100,9 @@ func TestConditions(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later := start.Add(time.Minute)
 	first, changed := Conditions(nil).With(start, DeletingChanges()...)
-	if !changed || len(first) != 2 || first[0].Type != resourcesv1alpha1.ResourcesHealthy {
-		t.Fatalf("MRS-1/MRS-3: got %v", first)
-	}
-	if _, changed := first.With(later, DeletingChanges()...); changed {
-		t.Error("MRS-2: the same again is no change")
-	}
+	must.True(t, changed && len(first) == 2 && first[0].Type == resourcesv1alpha1.ResourcesHealthy,
+		"MRS-1/MRS-3: got %v", first)
+	expect.False(t, expect.OK(first.With(later, DeletingChanges()...)), "MRS-2: the same again is no change")
 	flip := DeletingChanges()[0]
 	flip.Status = resourcesv1alpha1.ConditionTrue
 	flipped, _ := first.With(later, flip)
@@ -144,9 +139,7 @@ func TestInvalidation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changes := tc.conditions.Invalidation(tc.same)
 			expect.DeepEqual(t, changes[2], tc.want)
-			if changes[0].Reason != "ChecksPending" || changes[1].Reason != "ChecksPending" {
-				t.Errorf("got %v", changes)
-			}
+			expect.True(t, changes[0].Reason == "ChecksPending" && changes[1].Reason == "ChecksPending", "got %v", changes)
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // A message has a bound, however much there is to tell.
@@ -26,9 +28,8 @@ func TestPropertyShortenedMessages(t *testing.T) {
 		case valid == message && len(message) > limit:
 			kept, note, found := strings.Cut(got, " … (")
 			more, _ := strconv.Atoi(strings.TrimSuffix(note, " more bytes)"))
-			if !found || !strings.HasPrefix(message, kept) || len(kept)+more != len(message) {
-				t.Fatalf("%d of %d bytes kept, %d noted: %q", len(kept), len(message), more, got)
-			}
+			expect.True(t, found && strings.HasPrefix(message, kept) && len(kept)+more == len(message),
+				"%d of %d bytes kept, %d noted: %q", len(kept), len(message), more, got)
 		}
 	})
 }
@@ -36,10 +37,7 @@ func TestPropertyShortenedMessages(t *testing.T) {
 func TestMessagesOfConditionsAreBounded(t *testing.T) {
 	long := Applied("False", "ApplyFailed", strings.Repeat("€", MaxMessage))
 	conditions, _ := Conditions(nil).With(time.Unix(0, 0), long)
-	if n := len(conditions[0].Message); n > MaxMessage || n < MaxMessage-8 {
-		t.Errorf("%d bytes", n)
-	}
-	if _, changed := conditions.With(time.Unix(1, 0), long); changed {
-		t.Error("MRS-2: the same long message again is no change")
-	}
+	n := len(conditions[0].Message)
+	expect.True(t, n <= MaxMessage && n >= MaxMessage-8, "%d bytes", n)
+	expect.False(t, expect.OK(conditions.With(time.Unix(1, 0), long)), "MRS-2: the same long message again is no change")
 }

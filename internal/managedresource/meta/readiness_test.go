@@ -5,6 +5,7 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestReadiness: the conditions of kstatus follow from the others, and are taken away again only if all three are there.
@@ -22,9 +23,8 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("T4-8, MRS-15: nothing changed, and it is written: %v", again)
 	}
 	without, changed := ready.WithoutReadiness()
-	if !changed || len(without) != 3 || without.Get(resourcesv1alpha1.Ready) != nil {
-		t.Errorf("T4-8, MRS-15: switched off: %v", without)
-	}
+	expect.True(t, changed && len(without) == 3 && without.Get(resourcesv1alpha1.Ready) == nil,
+		"T4-8, MRS-15: switched off: %v", without)
 	foreign, _ := fine.With(now, ConditionChange{resourcesv1alpha1.Ready, "True", "R", "m"})
 	if left, changed := foreign.WithoutReadiness(); changed || len(left) != 4 {
 		t.Errorf("T4-8, MRS-3: a condition of another writer: %v", left)

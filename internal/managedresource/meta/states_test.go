@@ -52,12 +52,9 @@ func TestSameDesiredState(t *testing.T) {
 		}, false},
 	} {
 		a, b := form(func(*resourcesv1alpha1.ManagedResource) {}), form(c.change)
-		if got, back := class.SameDesiredState(a, b), class.SameDesiredState(b, a); got != c.same || back != c.same {
-			t.Errorf("%s: the same: %v and %v", name, got, back)
-		}
-		if !class.SameDesiredState(b, b.DeepCopy()) {
-			t.Errorf("%s: it differs from itself", name)
-		}
+		got, back := class.SameDesiredState(a, b), class.SameDesiredState(b, a)
+		expect.True(t, got == c.same && back == c.same, "%s: the same: %v and %v", name, got, back)
+		expect.True(t, class.SameDesiredState(b, b.DeepCopy()), "%s: it differs from itself", name)
 	}
 }
 
@@ -86,9 +83,7 @@ func TestRefused(t *testing.T) {
 		err := fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
 		expect.Equal(t, Refused(err), want, "MRB-3: %d proves that nothing was done", code)
 	}
-	if Refused(errors.New("broken pipe")) || Refused(nil) {
-		t.Error("MRB-3: an error without an answer proves nothing")
-	}
+	expect.True(t, !Refused(errors.New("broken pipe")) && !Refused(nil), "MRB-3: an error without an answer proves nothing")
 }
 
 // TestTentativeEntries: a planned entry is told from a record, and is otherwise what the record is (MR-30).
@@ -128,9 +123,8 @@ func TestConditionChanges(t *testing.T) {
 			if got.Status != c.change.Status || got.Reason != c.change.Reason || got.Message != c.change.Message || len(got.Codes) > 0 {
 				t.Errorf("got %+v", got)
 			}
-			if transited := got.LastTransitionTime.Time.Equal(now); transited != c.transited || got.LastUpdateTime.Time.Equal(now) != c.edited {
-				t.Errorf("times: %+v", got)
-			}
+			transited := got.LastTransitionTime.Time.Equal(now)
+			expect.True(t, transited == c.transited && got.LastUpdateTime.Time.Equal(now) == c.edited, "times: %+v", got)
 			if c.isNew == (len(after) == len(c.before)) || c.before.Status(same.Type) != "" == c.isNew {
 				t.Errorf("before %+v, after %+v", c.before, after)
 			}
@@ -145,8 +139,7 @@ func TestInvalidationOfReleases(t *testing.T) {
 		true:  {resourcesv1alpha1.ResourcesApplied, "False", resourcesv1alpha1.ReasonReleaseOfOrphansFailed, "m"},
 		false: {resourcesv1alpha1.ResourcesApplied, "Progressing", resourcesv1alpha1.ReasonApplyProgressing, MessageApplying},
 	} {
-		if got := before.Invalidation(same); !slices.Contains(got, want) {
-			t.Errorf("MRB-19: the same content: %v, got %+v, want %+v", same, got, want)
-		}
+		got := before.Invalidation(same)
+		expect.True(t, slices.Contains(got, want), "MRB-19: the same content: %v, got %+v, want %+v", same, got, want)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // modelRun is a run as the property sees it: which objects it applies and leaves, which of those another one has wanted since, or is being deleted.
@@ -74,9 +77,7 @@ func TestPropertyOfRuns(t *testing.T) {
 					}
 				}
 				end, got := l.Claim(owner(run), applies, releases)
-				if got != (len(busy) > 0) {
-					t.Fatalf("MRB-16: it is busy: %t, want %v", got, busy)
-				}
+				expect.Equal(t, got, len(busy) > 0, "MRB-16: it is busy: %t, want %v", got, busy)
 				if len(busy) == 0 {
 					next.end = end
 					*s = next
@@ -97,9 +98,7 @@ func TestPropertyOfRuns(t *testing.T) {
 				}
 				want := s.releases[object] && !s.wanted[object]
 				ticket, got := l.Begin(ToDelete, owner(run), key(object))
-				if got != want {
-					t.Fatalf("MRB-16: it may delete: %t, want %t", got, want)
-				}
+				expect.Equal(t, got, want, "MRB-16: it may delete")
 				if want {
 					s.deleting[object], s.tickets[object] = true, ticket
 				}
@@ -133,9 +132,8 @@ func TestPropertyOfRuns(t *testing.T) {
 			"": func(t *rapid.T) {
 				for i := range model {
 					for object := range things {
-						if got := l.Releases(owner(i), key(object)); got != model[i].releases[object] {
-							t.Fatalf("MRB-16: %d leaves %d: %t", i, object, got)
-						}
+						expect.Equal(t, l.Releases(owner(i), key(object)), model[i].releases[object],
+							"MRB-16: %d leaves %d", i, object)
 					}
 				}
 			},
@@ -149,23 +147,15 @@ func TestClaim_Later(t *testing.T) {
 	l.Track(one, []Ref{{ID: ID{Name: "b"}}})
 	l.Claim(one, nil, nil)
 	handOver, _ := l.Begin(ToHandOver, one, key)
-	if !l.claim(one, nil, []Ref{{ID: key}}) {
-		t.Error("MRB-16: it is being handed over")
-	}
+	expect.True(t, l.claim(one, nil, []Ref{{ID: key}}), "MRB-16: it is being handed over")
 	handOver.End()
-	if l.claim(one, nil, []Ref{{ID: key}}) || !l.Releases(one, key) {
-		t.Error("MRB-16: it is not claimed")
-	}
+	expect.True(t, !l.claim(one, nil, []Ref{{ID: key}}) && l.Releases(one, key), "MRB-16: it is not claimed")
 	deletion, mayDelete := l.Begin(ToDelete, one, key)
-	if !mayDelete {
-		t.Fatal("MRB-16: it is not claimed")
-	}
+	must.True(t, mayDelete, "MRB-16: it is not claimed")
 	deletion.End()
 	l.Track(two, []Ref{{ID: key}})
 	l.Claim(two, []ID{key}, nil)
-	if _, mayDelete := l.Begin(ToDelete, one, key); mayDelete {
-		t.Error("MRB-16: it is deleted though another run applies it")
-	}
+	expect.False(t, expect.OK(l.Begin(ToDelete, one, key)), "MRB-16: it is deleted though another run applies it")
 }
 
 // A ticket ends once, whoever ends it, and is about the record that it was issued for: a record that was dropped and made anew is nobody's write.
@@ -175,23 +165,19 @@ func TestTicketsEndOnce(t *testing.T) {
 	second, _ := r.Begin(ToApply, mr1, cm.ID)
 	r.MarkOutOfSync(cm.ID)
 	first.End()
-	if first.End(); len(r.drift) > 0 {
-		t.Error("MRB-34: notified while a write is under way")
-	}
-	if second.End(); len(r.drift) != 1 {
-		t.Errorf("MRB-34: notified %d times after the last write", len(r.drift))
-	}
+	first.End()
+	expect.Empty(t, r.drift, "MRB-34: notified while a write is under way")
+	second.End()
+	expect.Equal(t, len(r.drift), 1, "MRB-34: notified %d times after the last write", len(r.drift))
 	late, _ := r.Begin(ToApply, mr1, cm.ID)
 	r.Track(mr1, nil)
 	r.Track(mr1, []Ref{cm})
 	current, _ := r.Begin(ToApply, mr1, cm.ID)
 	r.MarkOutOfSync(cm.ID)
-	if late.End(); len(r.drift) != 1 {
-		t.Error("MRB-34: the ticket of a former record ended a write of the present one")
-	}
-	if current.End(); len(r.drift) != 2 {
-		t.Errorf("MRB-34: notified %d times after the last write", len(r.drift))
-	}
+	late.End()
+	expect.Equal(t, len(r.drift), 1, "MRB-34: the ticket of a former record ended a write of the present one")
+	current.End()
+	expect.Equal(t, len(r.drift), 2, "MRB-34: notified %d times after the last write", len(r.drift))
 }
 
 // MRB-16: two entries may be about one object. While one of its two deletions is under way, no run may begin to apply it.
@@ -203,11 +189,7 @@ func TestTwoDeletionsOfOneObject(t *testing.T) {
 	first, _ := l.Begin(ToDelete, one, key)
 	second, _ := l.Begin(ToDelete, one, key)
 	first.End()
-	if !l.claim(two, []ID{key}, nil) {
-		t.Error("MRB-16: a run applies an object that is being deleted")
-	}
+	expect.True(t, l.claim(two, []ID{key}, nil), "MRB-16: a run applies an object that is being deleted")
 	second.End()
-	if l.claim(two, []ID{key}, nil) {
-		t.Error("MRB-16: a run waits for nothing")
-	}
+	expect.False(t, l.claim(two, []ID{key}, nil), "MRB-16: a run waits for nothing")
 }

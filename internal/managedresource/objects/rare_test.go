@@ -24,12 +24,12 @@ func TestOwnDeletions(t *testing.T) {
 			ticket, _ = l.Begin(ToApply, owner, key)
 			ticket.Record(Deleting)
 		}
-		if ends(l, ticket); !l.isBeingDeleted(key) {
-			t.Errorf("%s: one has deleted it to create it anew, and has not applied it since", name)
-		}
-		if l.MarkInSync(one, Observation{ID: key, UID: "u", ResourceVersion: "1"}); l.isBeingDeleted(key) || len(l.rares) > 0 {
-			t.Errorf("%s: an object that was applied is still being deleted", name)
-		}
+		ends(l, ticket)
+		expect.True(t, l.isBeingDeleted(key),
+			"%s: one has deleted it to create it anew, and has not applied it since", name)
+		l.MarkInSync(one, Observation{ID: key, UID: "u", ResourceVersion: "1"})
+		expect.True(t, !l.isBeingDeleted(key) && len(l.rares) == 0,
+			"%s: an object that was applied is still being deleted", name)
 	}
 }
 
@@ -43,20 +43,16 @@ func TestRarePartsEnd(t *testing.T) {
 	ticket, _ := l.Begin(ToApply, owner, key)
 	ticket.Record(Deleting)
 	l.SetPending(owner, key, PendingDeletion{Next: now, Err: errors.New("x")})
-	if p := l.Pending(owner, key); p.Err == nil || p.Next != now {
-		t.Error("MRX-12: the error is forgotten")
-	}
+	p := l.Pending(owner, key)
+	expect.True(t, p.Err != nil && p.Next == now, "MRX-12: the error is forgotten")
 	if !l.changesNothing(key, Write{1, 2}, now) || l.changesNothing(key, Write{2, 1}, now) || l.changesNothing(key, Write{1, 2}, now.Add(time.Minute)) {
 		t.Error("MRB-8: a write that changes nothing is not known, or for too long")
 	}
 	l.Sweep(now.Add(time.Minute))
 	l.SetPending(owner, key, PendingDeletion{})
-	if !l.isBeingDeleted(key) {
-		t.Error("a deletion that was sent is forgotten with what holds the object")
-	}
-	if l.Track(owner, []Ref{{ID: ID{Name: "b"}}}); len(l.rares) > 0 {
-		t.Errorf("%d rare parts are left", len(l.rares))
-	}
+	expect.True(t, l.isBeingDeleted(key), "a deletion that was sent is forgotten with what holds the object")
+	l.Track(owner, []Ref{{ID: ID{Name: "b"}}})
+	expect.Empty(t, l.rares, "rare parts are left")
 }
 
 // MRX-12: a run that does not release an object has nothing to wait for; a run that does goes on waiting.

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // pacer is a tracker as far as it paces repairs, of objects that are tracked when they are first mentioned.
@@ -53,79 +56,48 @@ func TestFightsSlowDown(t *testing.T) {
 	d := newPacer(clock, 0)
 	key := ID{Name: "x"}
 	for range fightThreshold {
-		if got := d.noticed(key); got != 0 {
-			t.Fatalf("MRB-34: the first repairs are immediate, got %s", got)
-		}
-		if d.isFight(key) {
-			t.Error("MRB-34: a few repairs are no fight")
-		}
+		must.Equal(t, d.noticed(key), 0, "MRB-34: the first repairs are immediate")
+		expect.False(t, d.isFight(key), "MRB-34: a few repairs are no fight")
 		d.repaired(key)
 	}
 	repairs := 0
 	for end := clock.Now().Add(time.Hour); clock.Now().Before(end); repairs++ {
 		wait := d.noticed(key)
-		if again := d.noticed(key); again != wait {
-			t.Fatalf("MRB-34: a change while an object is held moves its time from %s to %s", wait, again)
-		}
+		must.Equal(t, d.noticed(key), wait, "MRB-34: a change while an object is held moves its time from %s to", wait)
 		clock.SetTime(clock.Now().Add(wait + 200*time.Millisecond))
 		d.repaired(key)
 	}
-	if repairs > 130 {
-		t.Errorf("MRB-34: %d repairs in an hour, want two a minute", repairs)
-	}
-	if !d.isFight(key) || d.noticed(ID{Name: "y"}) != 0 {
-		t.Error("MRB-34: other objects are not slowed down")
-	}
+	expect.True(t, repairs <= 130, "MRB-34: %d repairs in an hour, want two a minute", repairs)
+	expect.True(t, d.isFight(key) && d.noticed(ID{Name: "y"}) == 0, "MRB-34: other objects are not slowed down")
 	clock.SetTime(clock.Now().Add(5 * time.Minute))
-	if got := d.noticed(key); got == 0 {
-		t.Error("MRB-34: five minutes are no peace")
-	}
+	expect.True(t, d.noticed(key) != 0, "MRB-34: five minutes are no peace")
 	clock.SetTime(clock.Now().Add(quiet + time.Minute))
-	if got := d.noticed(key); got != 0 {
-		t.Errorf("MRB-34: an old fight is forgotten, got %s", got)
-	}
+	expect.Equal(t, d.noticed(key), 0, "MRB-34: an old fight is forgotten")
 }
 
 func TestDriftRepairDelay(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	d := newPacer(clock, 10*time.Minute)
 	key := ID{Name: "x"}
-	if got := d.noticed(key); got != 10*time.Minute {
-		t.Errorf("the first repair waits, too: %s", got)
-	}
+	expect.Equal(t, d.noticed(key), 10*time.Minute, "the first repair waits, too")
 	notify := d.unreported(key)
 	d.notify(key)
-	if !notify || d.unreported(key) {
-		t.Error("a drift is reported once")
-	}
+	expect.True(t, notify && !d.unreported(key), "a drift is reported once")
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
-	if got := d.noticed(key); got != time.Minute || d.held(key) != time.Minute {
-		t.Errorf("a second edit does not extend the delay: %s", got)
-	}
+	got := d.noticed(key)
+	expect.True(t, got == time.Minute && d.held(key) == time.Minute, "a second edit does not extend the delay: %s", got)
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
-	if d.held(key) > 0 {
-		t.Error("held for longer than the delay")
-	}
-	if got := d.noticed(key); got != 0 {
-		t.Errorf("a change of what is due waits anew: %s", got)
-	}
-	if d.repaired(key) {
-		t.Error("a reported drift is reported once more when it is repaired")
-	}
+	expect.Equal(t, d.held(key), 0, "held for longer than the delay")
+	expect.Equal(t, d.noticed(key), 0, "a change of what is due waits anew")
+	expect.False(t, d.repaired(key), "a reported drift is reported once more when it is repaired")
 	if got := d.noticed(key); got != 10*time.Minute || !d.unreported(key) {
 		t.Errorf("the next drift waits %s, and is to be reported: %t", got, d.unreported(key))
 	}
 	d.unfounded(key)
-	if d.held(key) > 0 || d.unreported(key) {
-		t.Error("what is as it should be is held")
-	}
+	expect.True(t, d.held(key) == 0 && !d.unreported(key), "what is as it should be is held")
 	clock.SetTime(clock.Now().Add(time.Minute))
-	if got := d.noticed(key); got != 10*time.Minute {
-		t.Errorf("a drift after a change that needed no repair waits %s", got)
-	}
-	if !d.repaired(key) {
-		t.Error("an unreported drift is reported when it is repaired")
-	}
+	expect.Equal(t, d.noticed(key), 10*time.Minute, "a drift after a change that needed no repair waits")
+	expect.True(t, d.repaired(key), "an unreported drift is reported when it is repaired")
 }
 
 // MRB-34: two writers of very many objects make no more repairs of each than two of one object do.
@@ -146,9 +118,8 @@ func TestFightAboutManyObjects(t *testing.T) {
 		clock.SetTime(clock.Now().Add(time.Second))
 	}
 	// The pause gets longer and longer: 1, 2, 4, 8, 16 and then 30 seconds.
-	if most := slices.Max(repairs); most > fightThreshold+5+2*minutes {
-		t.Errorf("%d repairs of one object in %d minutes", most, minutes)
-	}
+	most := slices.Max(repairs)
+	expect.True(t, most <= fightThreshold+5+2*minutes, "%d repairs of one object in %d minutes", most, minutes)
 }
 
 // MRB-34: an object that is changed all the time, though nothing is to be repaired, is looked at at once for some times, then now and then, and
@@ -171,9 +142,8 @@ func TestLooksInVain(t *testing.T) {
 					t.Errorf("a run that begins for another reason looks at it: %t, %s", d.unreported(key), d.held(key))
 				}
 				clock.SetTime(clock.Now().Add(want))
-				if d.due(key) != 0 || d.unreported(key) != (delay > 0) || d.held(key) > max(0, delay-want) {
-					t.Errorf("after %s it is not looked at", want)
-				}
+				expect.True(t, d.due(key) == 0 && d.unreported(key) == (delay > 0) && d.held(key) <= max(0, delay-want),
+					"after %s it is not looked at", want)
 				d.unfounded(key)
 			}
 			for range 10 * burst {
@@ -186,9 +156,8 @@ func TestLooksInVain(t *testing.T) {
 			for range burst {
 				change(lookPause)
 			}
-			if d.isFight(key) || d.noticed(ID{Name: "y"}) != delay || d.due(ID{Name: "y"}) != 0 {
-				t.Error("others are looked at later, or it is taken for a fight")
-			}
+			expect.True(t, !d.isFight(key) && d.noticed(ID{Name: "y"}) == delay && d.due(ID{Name: "y"}) == 0,
+				"others are looked at later, or it is taken for a fight")
 			clock.SetTime(clock.Now().Add(burst * lookPause))
 			change(0)
 		})
@@ -209,19 +178,14 @@ func TestManyDriftsAreDelayed(t *testing.T) {
 	}
 	last := key(many - 1)
 	clock.SetTime(clock.Now().Add(9 * time.Minute))
-	if got := d.noticed(last); got != time.Minute {
-		t.Errorf("a second change waits %s", got)
-	}
+	expect.Equal(t, d.noticed(last), time.Minute, "a second change waits")
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	for i := range many {
-		if d.held(key(i)) > 0 || !d.repaired(key(i)) {
-			t.Fatal("held for longer than the delay, or repaired without a word")
-		}
+		must.True(t, d.held(key(i)) == 0 && d.repaired(key(i)),
+			"held for longer than the delay, or repaired without a word")
 	}
 	clock.SetTime(clock.Now().Add(2*quiet + time.Minute))
 	d.noticed(last)
 	d.l.Sweep(clock.Now())
-	if n := len(d.l.rares); n != 1 {
-		t.Errorf("%d records have repairs, though nothing has happened to all but one", n)
-	}
+	expect.Equal(t, len(d.l.rares), 1, "records have repairs, though nothing has happened to all but one")
 }

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // scopeWatch is a watch of a scope: it sees the object while filter holds, and reports what it has not delivered yet from queue.
@@ -293,9 +295,8 @@ func TestAnswerFromBeforeOtherLists(t *testing.T) {
 	r.Track(mr1, []Ref{other})
 	r.Track(mr1, []Ref{cm})
 	r.MarkInSync(mr1, late)
-	if got := r.Get(cm.ID); got.InSync || !got.OutOfSync {
-		t.Errorf("got %+v", got)
-	}
+	got := r.Get(cm.ID)
+	expect.True(t, !got.InSync && got.OutOfSync, "got %+v", got)
 	late.Since = r.Get(cm.ID).Revision
 	r.MarkInSync(mr1, late)
 	if got := r.Get(cm.ID); !got.InSync {
@@ -311,7 +312,6 @@ func TestTrackedWhileItIsListed(t *testing.T) {
 	x.Observe(sighting(cm, "u", "50", 0))
 	r.Track(mr1, []Ref{cm})
 	x.End()
-	if got := r.Get(cm.ID); got.Known {
-		t.Errorf("known as %+v, and it is there", got)
-	}
+	got := r.Get(cm.ID)
+	expect.False(t, got.Known, "known as %+v, and it is there", got)
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var (
@@ -276,9 +277,7 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 			tc.do(r)
-			if got := fmt.Sprint(r.drift); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprint(r.drift), tc.want)
 		})
 	}
 }
@@ -288,9 +287,7 @@ func TestMarkInSync_EndsOutOfSync(t *testing.T) {
 	s := sighting(cm, "u", "5", 0)
 	s.Desired = 3
 	r.MarkInSync(mr1, s)
-	if !r.inSync(cm.ID, 3) || r.inSync(cm.ID, 4) {
-		t.Error("verified against one desired state only")
-	}
+	expect.True(t, r.inSync(cm.ID, 3) && !r.inSync(cm.ID, 4), "verified against one desired state only")
 	r.Observe(sighting(cm, "u", "6", 0))
 	if len(r.Progress(mr1).OutOfSync) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
 		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
@@ -301,9 +298,7 @@ func TestMarkInSync_EndsOutOfSync(t *testing.T) {
 		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
 	}
 	r.Track(mr1, nil)
-	if len(r.records) != 0 || len(r.Progress(mr1).Refs) != 0 {
-		t.Error("something is left")
-	}
+	expect.True(t, len(r.records) == 0 && len(r.Progress(mr1).Refs) == 0, "something is left")
 }
 
 func TestHealth(t *testing.T) {
@@ -317,13 +312,10 @@ func TestHealth(t *testing.T) {
 	see("2", "not yet")
 	see("3", "")
 	see("4", "")
-	if len(r.health) != 2 {
-		t.Errorf("MRT-10: only changes of the judgement count, got %v", r.health)
-	}
+	expect.Equal(t, len(r.health), 2, "MRT-10: only changes of the judgement count, got %v", r.health)
 	r.observeGone(deploy.ID, "d", "5")
-	if got := r.Get(deploy.ID); got.Present || !got.Known || len(r.health) != 3 {
-		t.Errorf("got %+v", got)
-	}
+	got := r.Get(deploy.ID)
+	expect.True(t, !got.Present && got.Known && len(r.health) == 3, "got %+v", got)
 }
 
 func TestDigests(t *testing.T) {
@@ -331,17 +323,11 @@ func TestDigests(t *testing.T) {
 		return map[string]any{"kind": "X", "metadata": map[string]any{"name": "x", "resourceVersion": status, "labels": map[string]any{"a": value}},
 			"spec": map[string]any{"list": []any{int64(1), value}, "a": "1", "b": "2"}, "status": map[string]any{"x": status}}
 	}
-	if ContentDigest(object("1", "v")) != ContentDigest(object("2", "v")) {
-		t.Error("the status counts")
-	}
-	if ContentDigest(object("1", "v")) == ContentDigest(object("1", "w")) {
-		t.Error("the content does not count")
-	}
+	expect.Equal(t, ContentDigest(object("1", "v")), ContentDigest(object("2", "v")), "the status counts")
+	expect.True(t, ContentDigest(object("1", "v")) != ContentDigest(object("1", "w")), "the content does not count")
 	swapped := object("1", "v")
 	swapped["spec"].(map[string]any)["a"], swapped["spec"].(map[string]any)["b"] = "2", "1"
-	if ContentDigest(object("1", "v")) == ContentDigest(swapped) {
-		t.Error("swapped values go unnoticed")
-	}
+	expect.True(t, ContentDigest(object("1", "v")) != ContentDigest(swapped), "swapped values go unnoticed")
 }
 
 // Owners in a manifest are compared with their flags, so that a change of these by somebody else is drift.
@@ -355,9 +341,7 @@ func TestDigestHasTheFlagsOfOwners(t *testing.T) {
 	for _, flags := range [][2]*bool{{nil, nil}, {yes, nil}, {nil, yes}, {yes, yes}, {no, nil}, {nil, no}} {
 		seen[owned(flags[0], flags[1])] = true
 	}
-	if len(seen) != 6 {
-		t.Errorf("only %d of 6 kinds of owner are distinguished", len(seen))
-	}
+	expect.Equal(t, len(seen), 6, "only %d of 6 kinds of owner are distinguished", len(seen))
 }
 
 // TestEndState is the property that whatever the order of a watch's and of the writes' reports, an object whose last version is
@@ -417,9 +401,8 @@ func TestLateAnswerKeepsTheLaterHealth(t *testing.T) {
 	young.Health, ready.Health = &healthcheck.Status{Unhealthy: "young"}, &healthcheck.Status{}
 	r.Observe(ready)
 	r.MarkInSync(mr1, young)
-	if got := r.Get(deploy.ID, deploy.Version); !got.Assessed || got.Health.Unhealthy != "" || !r.inSync(deploy.ID, 0) {
-		t.Errorf("got %+v", got)
-	}
+	got := r.Get(deploy.ID, deploy.Version)
+	expect.True(t, got.Assessed && got.Health.Unhealthy == "" && r.inSync(deploy.ID, 0), "got %+v", got)
 }
 
 // MRB-8: an object of which the API server kept only a part is out of sync again when its time comes, which the sweep finds, or at once when its kind changes, which
@@ -462,13 +445,9 @@ func TestPartlyKept(t *testing.T) {
 			if r.drifted(cm.ID, 7) != others || snapshot.Tracked && !snapshot.InSync && r.Writing(cm.ID, 7) != others {
 				t.Errorf("drift: %t, want %t", !others, others)
 			}
-			if r.Get(deploy.ID).OutOfSync {
-				t.Error("the other object is out of sync")
-			}
+			expect.False(t, r.Get(deploy.ID).OutOfSync, "the other object is out of sync")
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 1))
-			if len(r.rares) > 0 || r.Get(cm.ID).RetryPartial {
-				t.Error("it is remembered")
-			}
+			expect.True(t, len(r.rares) == 0 && !r.Get(cm.ID).RetryPartial, "it is remembered")
 		})
 	}
 }
@@ -482,9 +461,7 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 			answer.Created = true
 			r.MarkInSync(mr1, answer)
 		}
-		if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
-			t.Errorf("%s: it is not known what was created", name)
-		}
+		expect.True(t, r.isOurs(cm.ID, "2") && !r.isOurs(cm.ID, "1"), "%s: it is not known what was created", name)
 	}
 }
 
@@ -498,19 +475,13 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	r.TakenOver(Owner{}, cm.ID, "1")
 	r.Observe(created("1", "5"))
 	r.MarkInSync(mr1, created("1", "4"))
-	if r.isOurs(cm.ID, "1") {
-		t.Error("what was given up is ours")
-	}
+	expect.False(t, r.isOurs(cm.ID, "1"), "what was given up is ours")
 	r.observeGone(cm.ID, "1", "6")
 	r.MarkInSync(mr1, created("2", "7"))
 	r.MarkInSync(mr1, created("1", "4"))
-	if !r.isOurs(cm.ID, "2") || r.isOurs(cm.ID, "1") {
-		t.Error("what was created since is not ours")
-	}
+	expect.True(t, r.isOurs(cm.ID, "2") && !r.isOurs(cm.ID, "1"), "what was created since is not ours")
 	r.TakenOver(Owner{}, cm.ID, "1") // It was read before it went.
-	if !r.isOurs(cm.ID, "2") {
-		t.Error("what was created since was given up with another one")
-	}
+	expect.True(t, r.isOurs(cm.ID, "2"), "what was created since was given up with another one")
 }
 
 // A change is drift only if the object was compared with the same desired state before.
@@ -535,9 +506,7 @@ func TestTicket_DelaysNotices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 			tc.do(r)
-			if got := r.Writing(cm.ID, 1); got != tc.want {
-				t.Errorf("compared: %t", got)
-			}
+			expect.Equal(t, r.Writing(cm.ID, 1), tc.want, "compared")
 		})
 	}
 }
@@ -573,9 +542,7 @@ func TestComparisonProvesARestore(t *testing.T) {
 			r.Subscribe(Subscriber{Restored: func(p string) { proof = p }})
 			x.At(tc.list)
 			x.Observe(sighting(cm, tc.uid, tc.listed, 0))
-			if (proof != "") != tc.proof {
-				t.Errorf("a restore is proved by %q", proof)
-			}
+			expect.Equal(t, proof != "", tc.proof, "a restore is proved by %q", proof)
 		})
 	}
 }
@@ -590,9 +557,7 @@ func TestAuditFindsAnObjectThatWasDeletedInThatVersion(t *testing.T) {
 		x.At("7")
 		x.Observe(sighting(cm, "u", version, 0))
 		differing := x.End().Differing
-		if (len(differing) > 0) != behind {
-			t.Errorf("version %s: missing is %v", version, differing)
-		}
+		expect.Equal(t, len(differing) > 0, behind, "version %s: missing is %v", version, differing)
 		for _, difference := range differing {
 			if !r.Observe(difference) || !r.Get(cm.ID).Present || r.Observe(difference) {
 				t.Errorf("version %s: %+v", version, r.Get(cm.ID))
@@ -639,18 +604,15 @@ func TestPropertyOutOfSyncHasAnOwner(t *testing.T) {
 				version++
 				r.Observe(sighting(cm, "u", fmt.Sprint(version), 0))
 			}
-			if len(r.drift) == 0 {
-				t.Fatal("no subscriber is notified of a change")
-			}
+			expect.True(t, len(r.drift) != 0, "no subscriber is notified of a change")
 		}
 	})
 }
 
 // A hundred thousand objects have a record each, which the allocator rounds up to the next of its sizes: 192 bytes, then 208.
 func TestSizeOfRecord(t *testing.T) {
-	if got := unsafe.Sizeof(record{}); got > 192 {
-		t.Errorf("a record takes %d bytes", got)
-	}
+	got := unsafe.Sizeof(record{})
+	expect.True(t, got <= 192, "a record takes %d bytes", got)
 }
 
 // TestTracker_PanicUnderLock shows that a panic of code that the tracker calls releases its lock.
@@ -660,9 +622,7 @@ func TestTracker_PanicUnderLock(t *testing.T) {
 	l.Observe(Observation{ID: cm.ID, UID: "u", ResourceVersion: "1"})
 	func() {
 		defer func() {
-			if recover() == nil {
-				t.Error("MRC-12: no panic")
-			}
+			expect.True(t, recover() != nil, "MRC-12: no panic")
 		}()
 		l.KindEnded(cm.GroupKind(), func(Ref) bool { panic("on purpose") })
 	}()

@@ -56,9 +56,7 @@ func TestNextOwner(t *testing.T) {
 		"MRB-16/an ignored one before one that creates it once": {[]Claim{claim("a", "ko"), claim("b", "ki")}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := NextOwner(tc.claims); got.Owner.Name != tc.want {
-				t.Errorf("the next owner is %q, want %q", got.Owner.Name, tc.want)
-			}
+			expect.Equal(t, expect.First(NextOwner(tc.claims)).Owner.Name, tc.want, "the next owner")
 		})
 	}
 }
@@ -93,9 +91,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.left.By = mr("m")
 			got := Decide(tc.left)
-			if got.Action != tc.want || got.To.Owner.Name != tc.to || !strings.Contains(got.Why, tc.why) {
-				t.Errorf("got %+v, want action %d, to %q, why %q", got, tc.want, tc.to, tc.why)
-			}
+			expect.True(t, got.Action == tc.want && got.To.Owner.Name == tc.to && strings.Contains(got.Why, tc.why),
+				"got %+v, want action %d, to %q, why %q", got, tc.want, tc.to, tc.why)
 		})
 	}
 }
@@ -121,13 +118,9 @@ func TestPropertyOfDecisions(t *testing.T) {
 				t.Fatalf("MRX-5: deleted: %+v", left)
 			}
 		case HandOver:
-			if !ours || !kept || got.To != next {
-				t.Fatalf("MRB-16: handed to %s: %+v", got.To.Owner, left)
-			}
+			expect.True(t, ours && kept && got.To == next, "MRB-16: handed to %s: %+v", got.To.Owner, left)
 		case Keep:
-			if got.Why == "" {
-				t.Fatalf("MRX-5: kept without a reason: %+v", left)
-			}
+			expect.True(t, got.Why != "", "MRX-5: kept without a reason: %+v", left)
 		}
 	})
 }

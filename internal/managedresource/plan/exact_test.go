@@ -29,9 +29,8 @@ func TestPlan_OneEntrySpeaksForAnObject(t *testing.T) {
 		deleted = append(deleted, d.Name)
 	}
 	SortReferences(p.Delete)
-	if len(deleted) != 2 || keys(p.Delete) != "/ConfigMap/default/b /ConfigMap/default/c" {
-		t.Errorf("%v are deleted", deleted)
-	}
+	expect.True(t, len(deleted) == 2 && keys(p.Delete) == "/ConfigMap/default/b /ConfigMap/default/c",
+		"%v are deleted", deleted)
 	expect.Equal(t, fmt.Sprint(p.Keys()), "[/ConfigMap/default/a]", "the objects that are to be")
 }
 
@@ -47,9 +46,7 @@ func TestPending_HasOldAndNewLabels(t *testing.T) {
 	expect.DeepEqual(t, pending[0].Annotations, want, "MRB-3: annotations")
 	want[resourcesv1alpha1.LabelManagedBy] = "gardener"
 	expect.DeepEqual(t, pending[0].Labels, want, "MRB-3: labels")
-	if meta.Tentative(&pending[0]) {
-		t.Error("MRB-3: an entry that was a record that the object is ours stays one")
-	}
+	expect.False(t, meta.Tentative(&pending[0]), "MRB-3: an entry that was a record that the object is ours stays one")
 }
 
 // A cluster-scoped object is the same whatever namespace an entry names, and a namespaced one is not.
@@ -58,9 +55,7 @@ func TestSameKey_IgnoresNamespaceOfClusterScoped(t *testing.T) {
 	if !a.Same(a, false) || a.Same(b, false) || !a.Same(b, true) || !a.Same(a, true) || a.Same(objects.ID{Kind: "X", Namespace: "n", Name: "y"}, true) {
 		t.Error("objects that are the same are not, or the other way round")
 	}
-	if a.Namespace != "n" || b.Namespace != "m" {
-		t.Error("a comparison changes an ID")
-	}
+	expect.True(t, a.Namespace == "n" && b.Namespace == "m", "a comparison changes an ID")
 }
 
 // TestPlan_TakesScopesOfDefinitions: kinds that manifests define live where their definitions say; nothing else defines a kind (MRD-8).
@@ -77,9 +72,7 @@ func TestPlan_TakesScopesOfDefinitions(t *testing.T) {
 	expect.DeepEqual(t, got, want, "MRD-8")
 	for _, scope := range []string{"Cluster", "Namespaced"} {
 		others := []decode.Object{definition("example.org/v1", "CustomResourceDefinition", scope), definition("apiextensions.k8s.io/v1", "ConfigMap", scope)}
-		if got := definedScopes(slices.Clone(others)); len(got) > 0 {
-			t.Errorf("MRD-8: kinds of others are taken for definitions: %v", got)
-		}
+		expect.Empty(t, definedScopes(slices.Clone(others)), "MRD-8: kinds of others are taken for definitions")
 	}
 }
 

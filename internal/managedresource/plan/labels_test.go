@@ -88,7 +88,6 @@ func TestPlan_IgnoresHoldsInManifests(t *testing.T) {
 	want := map[string]string{"a": "b"}
 	expect.DeepEqual(t, p.Apply[0].GetAnnotations(), want, "MRF-10: the object")
 	expect.DeepEqual(t, p.Inventory[0].Annotations, want, "MRF-10: the record")
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], resourcesv1alpha1.AnnotationLeaveAloneUntil) {
-		t.Errorf("MRF-10: warnings: %v", p.Warnings)
-	}
+	expect.True(t, len(p.Warnings) == 1 && strings.Contains(p.Warnings[0], resourcesv1alpha1.AnnotationLeaveAloneUntil),
+		"MRF-10: warnings: %v", p.Warnings)
 }

@@ -135,9 +135,8 @@ func TestPlan_RecordsObjectsInTheirScope(t *testing.T) {
 	}
 	for scope, want := range map[string]string{"Cluster": "", "Namespaced": "default", "Nonsense": "default"} {
 		p := plan(t, definition(scope)+object("x/v1", "Unknown", "u", ""), nil)
-		if got := p.Apply[1].Reference.Namespace; got != want || p.Apply[1].GetNamespace() != want {
-			t.Errorf("%s: namespace %q", scope, got)
-		}
+		got := p.Apply[1].Reference.Namespace
+		expect.True(t, got == want && p.Apply[1].GetNamespace() == want, "%s: namespace %q", scope, got)
 	}
 	guessed := plan(t, object("x/v1", "Unknown", "u", ""), nil).Inventory
 	p := plan(t, definition("Cluster")+object("x/v1", "Unknown", "u", ""), guessed)
@@ -160,13 +159,10 @@ func TestPlan_RefusesImpossibleObjects(t *testing.T) {
 		}
 	}
 	for _, ref := range []corev1.ObjectReference{{}, {APIVersion: "a/b/c", Kind: "K", Name: "n"}, {APIVersion: "v1", Kind: "K", Name: "n", Namespace: "a/b"}} {
-		if CanExist(&ref) {
-			t.Errorf("%v can't exist", ref)
-		}
+		expect.False(t, CanExist(&ref), "%v can't exist", ref)
 	}
-	if !CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "n"}) {
-		t.Error("a cluster-scoped object can exist")
-	}
+	expect.True(t, CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "n"}),
+		"a cluster-scoped object can exist")
 }
 
 // MRX, ownership: an entry is planned until its object was written, and an object that is created once stays on record as it was.
@@ -179,12 +175,10 @@ func TestPlan_EntriesArePlannedUntilWritten(t *testing.T) {
 	}
 	entry := plan(t, once, nil).Inventory[0]
 	entry.UID = "u"
-	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]; got.UID != "u" {
-		t.Errorf("the record of a creation is lost: %v", got)
-	}
-	if got := plan(t, once, []resourcesv1alpha1.ObjectReference{meta.AsTentative(entry)}).Inventory[0]; !meta.Tentative(&got) {
-		t.Errorf("an object that was there before became ours: %v", got)
-	}
+	expect.Equal(t, (plan(t, once, []resourcesv1alpha1.ObjectReference{entry}).Inventory[0]).UID, "u",
+		"the record of a creation is lost")
+	got := plan(t, once, []resourcesv1alpha1.ObjectReference{meta.AsTentative(entry)}).Inventory[0]
+	expect.True(t, meta.Tentative(&got), "an object that was there before became ours: %v", got)
 }
 
 func TestOrder(t *testing.T) {
@@ -242,12 +236,9 @@ func TestPending(t *testing.T) {
 	old := plan(t, object("v1", "ConfigMap", "a", ""), nil).Inventory
 	p := plan(t, strings.Replace(object("v1", "ConfigMap", "a", ""), "{name: a}", "{name: a, labels: {x: y}}", 1)+object("v1", "ConfigMap", "b", ""), old)
 	pending := p.Pending(old)
-	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b" {
-		t.Fatalf("MRB-3: got %s", got)
-	}
-	if _, found := pending[0].Labels["x"]; found {
-		t.Error("MRB-3: an entry keeps its old labels until its object was applied")
-	}
+	must.Equal(t, keys(pending), "/ConfigMap/default/a /ConfigMap/default/b", "MRB-3")
+	_, found := pending[0].Labels["x"]
+	expect.False(t, found, "MRB-3: an entry keeps its old labels until its object was applied")
 }
 
 // MRB-3, MRO-2: the entry of an object that is let go of is no proof any more that the object is ours, and the entry of another object stays one.
@@ -262,13 +253,10 @@ func TestPending_ReleasedEntriesProveNothing(t *testing.T) {
 	}
 	p := plan(t, configMap("a", once+", "+released)+configMap("b", released)+configMap("c", once), old)
 	pending := p.Pending(old)
-	if got := keys(pending); got != "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c" {
-		t.Fatalf("MRB-3: got %s", got)
-	}
+	must.Equal(t, keys(pending), "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c", "MRB-3")
 	for i, want := range []bool{true, false, false} {
-		if meta.Tentative(&pending[i]) != want {
-			t.Errorf("MRO-2: the entry of %s is a record that it is ours: %v, want %v", pending[i].Name, want, !want)
-		}
+		expect.Equal(t, meta.Tentative(&pending[i]), want,
+			"MRO-2: the entry of %s is a record that it is ours: %v, want %v", pending[i].Name, want, !want)
 	}
 }
 
@@ -333,9 +321,7 @@ func TestJoinErrors(t *testing.T) {
 			got := JoinErrors(c.errors)
 			expect.Equal(t, got.Error(), c.want)
 			for _, err := range c.errors {
-				if !errors.Is(got, err) {
-					t.Errorf("%v is not among the causes of %v", err, got)
-				}
+				expect.ErrorIs(t, got, err, "%v is not among the causes of", err)
 			}
 		})
 	}

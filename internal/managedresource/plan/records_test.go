@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRD-9: the record that a cluster-scoped object was created counts whatever namespace it names, if it names the instance. An object
@@ -54,8 +55,7 @@ func TestPlan_RefusesObjectsWithoutIdentity(t *testing.T) {
 		"apiVersion: v1\nkind: X\nmetadata: {name: a/b}\n":       "metadata.name",
 	} {
 		p := plan(t, text, nil)
-		if len(p.Apply) != 0 || !strings.Contains(fmt.Sprint(p.Errors), want) {
-			t.Errorf("%q: got %v, want %s", text, p.Errors, want)
-		}
+		expect.True(t, len(p.Apply) == 0 && strings.Contains(fmt.Sprint(p.Errors), want),
+			"%q: got %v, want %s", text, p.Errors, want)
 	}
 }

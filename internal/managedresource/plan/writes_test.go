@@ -35,8 +35,7 @@ func TestDeletionsIn_ReadsShortenedMessages(t *testing.T) {
 	}
 	expect.Equal(t, Finalized.Sentence([]string{"a", "a"}), "Removed the finalizers (1): a", "MRB-51: an object that was written twice")
 	for _, order := range [][2]Written{{Deleted("z"), Created}, {Deleted("a"), Deleted("b")}, {Created, Updated}, {Deleted("z"), HandedOver}} {
-		if CompareWritten(order[0], order[1]) >= 0 || CompareWritten(order[1], order[0]) <= 0 {
-			t.Errorf("MRB-51: %v are not in this order", order)
-		}
+		expect.True(t, CompareWritten(order[0], order[1]) < 0 && CompareWritten(order[1], order[0]) > 0,
+			"MRB-51: %v are not in this order", order)
 	}
 }

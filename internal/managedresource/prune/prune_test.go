@@ -54,9 +54,7 @@ func TestNotHandedToWhoDroppedIt(t *testing.T) {
 				Tracker: tracker, Statuses: statuses, Class: meta.NewClass(""),
 			}}).newRun(t.Context(), Task{MR: managed("giver")})
 			to := ownership.Claim{Owner: steps.OwnerOf(managed("heir")), ID: id}
-			if err := r.handOver(t.Context(), id, &unstructured.Unstructured{}, to); !errors.Is(err, errOwnershipPending) {
-				t.Errorf("got %v, want %v", err, errOwnershipPending)
-			}
+			expect.ErrorIs(t, r.handOver(t.Context(), id, &unstructured.Unstructured{}, to), errOwnershipPending)
 		})
 	}
 }
@@ -83,9 +81,8 @@ func TestCollectableKinds(t *testing.T) {
 			live.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "n/m"})
 			ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "x"}}
 			got, err := r.decide(&objects.Entry{Ref: objects.RefOf(ref), Reference: ref}, live, steps.Claims{})
-			if err != nil || (got.Why != "") != tc.stays {
-				t.Errorf("it stays because %q, %v; want that it stays: %t", got.Why, err, tc.stays)
-			}
+			expect.True(t, err == nil && (got.Why != "") == tc.stays,
+				"it stays because %q, %v; want that it stays: %t", got.Why, err, tc.stays)
 		})
 	}
 }
@@ -133,7 +130,5 @@ func TestEventsBesideAnError(t *testing.T) {
 	ref := &resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "n", Name: "s"}}
 	r := p.newRun(t.Context(), Task{MR: managed("m")})
 	r.wait(&objects.Entry{Ref: objects.RefOf(ref), Reference: ref}, errors.New("refused"))
-	if got := r.pending(context.Background())[0].Error(); !strings.Contains(got, "quota") {
-		t.Errorf("no Events: %q", got)
-	}
+	expect.Contains(t, r.pending(context.Background())[0].Error(), "quota", "no Events")
 }

@@ -31,9 +31,8 @@ func TestSameSubsets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			port, address := maps.Clone(tc.port), maps.Clone(tc.address)
 			expect.Equal(t, endpoints.Field("subsets").Same(live, subsets(tc.port, tc.address)), tc.want, "the same")
-			if !maps.Equal(tc.port, port) || !maps.Equal(tc.address, address) {
-				t.Errorf("MRB-8: the comparison changed %v, %v", tc.port, tc.address)
-			}
+			expect.True(t, maps.Equal(tc.port, port) && maps.Equal(tc.address, address),
+				"MRB-8: the comparison changed %v, %v", tc.port, tc.address)
 		})
 	}
 	notReady := func(address string, ports ...any) []any {
@@ -54,9 +53,8 @@ func TestSameSubsets(t *testing.T) {
 		"MRB-8/an address the second time": {[]any{fields{"addresses": []any{"x", "x"}}}, []any{fields{"addresses": []any{"x"}}}, true},
 	} {
 		for range 2 { // A comparison changes neither side.
-			if got, back := endpoints.Field("subsets").Same(tc.a, tc.b), endpoints.Field("subsets").Same(tc.b, tc.a); got != tc.want || back != tc.want {
-				t.Errorf("%s: the same: %t and %t", name, got, back)
-			}
+			got, back := endpoints.Field("subsets").Same(tc.a, tc.b), endpoints.Field("subsets").Same(tc.b, tc.a)
+			expect.True(t, got == tc.want && back == tc.want, "%s: the same: %t and %t", name, got, back)
 		}
 	}
 }

@@ -156,9 +156,7 @@ func TestKnownKinds(t *testing.T) {
 		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}: true,
 	} {
 		for range 2 { // Built, and then remembered.
-			if _, got := Of(kind); got != want {
-				t.Errorf("MRB-8: %v is one of Kubernetes' own: %t", kind, got)
-			}
+			expect.Equal(t, expect.OK(Of(kind)), want, "MRB-8: %v is one of Kubernetes' own", kind)
 		}
 	}
 }
@@ -182,9 +180,8 @@ func TestNumbers(t *testing.T) {
 		"MRB-8/equal": {int64(1), float64(1), true}, "MRB-8/a fraction": {int64(1), 1.5, false}, "MRB-8/fractions": {1.5, 1.5, true},
 		"MRB-8/a large one": {int64(1<<53 + 1), float64(1 << 53), false}, "MRB-8/a text": {int64(1), "1", false}, "MRB-8/zero and none": {int64(0), nil, false},
 	} {
-		if got, back := (&Type{}).Same(c.a, c.b), (&Type{}).Same(c.b, c.a); got != c.want || back != c.want {
-			t.Errorf("%s: %v is %v: %t and %t", name, c.a, c.b, got, back)
-		}
+		got, back := (&Type{}).Same(c.a, c.b), (&Type{}).Same(c.b, c.a)
+		expect.True(t, got == c.want && back == c.want, "%s: %v is %v: %t and %t", name, c.a, c.b, got, back)
 	}
 	number := &Type{Kind: Number}
 	for value, want := range map[any]bool{float64(0): true, float64(1): false, int64(0): true, int64(1): false, "": false, false: false} {
@@ -194,7 +191,6 @@ func TestNumbers(t *testing.T) {
 		t.Error("MRB-8: another type means none")
 	}
 	duration := &Type{Kind: Duration}
-	if !duration.Same("60s", "1m0s") || duration.Same("60s", "2m") || duration.Same("x", "y") {
-		t.Error("MRB-8: durations are compared by value")
-	}
+	expect.True(t, duration.Same("60s", "1m0s") && !duration.Same("60s", "2m") && !duration.Same("x", "y"),
+		"MRB-8: durations are compared by value")
 }

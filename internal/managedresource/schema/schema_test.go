@@ -124,9 +124,8 @@ func TestDifferIgnoresManagedFieldsAndKnowsMetadataOfEveryKind(t *testing.T) {
 		b := object(t, "apiVersion: "+apiVersion+"\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: [], annotations: null, creationTimestamp: '2026-01-01T01:00:00+01:00'}\n")
 		gv, _ := runtimeschema.ParseGroupVersion(apiVersion)
 		kind, _ := Of(gv.WithKind("ConfigMap"))
-		if path := kind.Differ(a, b); path != nil {
-			t.Errorf("%s: differs at %v", apiVersion, path)
-		}
+		path := kind.Differ(a, b)
+		expect.True(t, path == nil, "%s: differs at %v", apiVersion, path)
 	}
 }
 
@@ -135,16 +134,12 @@ func TestDropEmpty(t *testing.T) {
 	got := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: {}, annotations: {a: ''}, creationTimestamp: null}\ndata: {a: null, b: c}\nbinaryData: {a: null, b: YWJj}\nunknown: {}\n")
 	kind.DropEmpty(got)
 	want := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {a: ''}}\ndata: {a: '', b: c}\nbinaryData: {a: '', b: YWJj}\nunknown: {}\n")
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.DeepEqual(t, got, want)
 	kind, _ = Of(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	got = object(t, "kind: Deployment\nspec: {strategy: {}, template: {spec: {securityContext: {}, volumes: [{name: a, emptyDir: {}, nfs: null}]}}}\n")
 	kind.DropEmpty(got)
 	want = object(t, "kind: Deployment\nspec: {strategy: {}, template: {spec: {securityContext: {}, volumes: [{name: a, emptyDir: {}}]}}}\n")
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.DeepEqual(t, got, want)
 }
 
 // TestTypesOfEveryKind builds every kind that there is, and holds the tables of defaults to the types: a table that names a type
@@ -212,9 +207,7 @@ func TestTypesOfEveryKind(t *testing.T) {
 			t.Errorf("%s has no field %s", name, field)
 		}
 	}
-	if kinds < 100 {
-		t.Errorf("only %d kinds are known", kinds)
-	}
+	expect.True(t, kinds >= 100, "only %d kinds are known", kinds)
 }
 
 // MRB-8: custom resources are known by their groups being none of Kubernetes' own, whatever these end with.
@@ -263,7 +256,5 @@ func TestDefaultsNamedInTheTypes(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
-		t.Errorf("only %d defaults were found in the sources", found)
-	}
+	expect.True(t, found >= 15, "only %d defaults were found in the sources", found)
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // KC-4 (a comparison shows what a write would change, and nothing else): what means the same is spelt as in the live object.
@@ -90,9 +91,8 @@ func TestPropertySettle(t *testing.T) {
 		merged["apiVersion"], merged["kind"] = live["apiVersion"], live["kind"]
 		kind, _ := Of(kindOf(live))
 		completed := kind.Complete(live, merged)
-		if at := kind.Differ(completed, merged); at != nil {
-			rt.Fatalf("KC-4: writing the settled object differs at %v:\n%v\n%v", at, completed, merged)
-		}
+		at := kind.Differ(completed, merged)
+		must.True(rt, at == nil, "KC-4: writing the settled object differs at %v:\n%v\n%v", at, completed, merged)
 		if at := kind.Differ(live, merged); at == nil && !cmp.Equal(live, completed) {
 			rt.Fatalf("KC-4: a write changes nothing, and the comparison shows\n%s", cmp.Diff(live, completed))
 		}

@@ -5,11 +5,11 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestPropertyOfCompact: what is compacted equals what it was, and entries with equal maps share one.
@@ -31,9 +31,7 @@ func TestPropertyOfCompact(t *testing.T) {
 		}
 		before := mr.DeepCopy()
 		compact(mr)
-		if diff := cmp.Diff(before, mr); diff != "" {
-			t.Fatalf("it is another one: %s", diff)
-		}
+		expect.DeepEqual(t, mr, before, "it is another one")
 		if len(mr.Status.Resources) != cap(mr.Status.Resources) && cap(mr.Status.Resources) > len(mr.Status.Resources)+2 {
 			t.Fatalf("there is room for %d entries, of %d", cap(mr.Status.Resources), len(mr.Status.Resources))
 		}
@@ -41,7 +39,6 @@ func TestPropertyOfCompact(t *testing.T) {
 	labels := func() map[string]string { return map[string]string{"managed-by": "gardener"} }
 	mr := &resourcesv1alpha1.ManagedResource{Status: resourcesv1alpha1.ManagedResourceStatus{Resources: []resourcesv1alpha1.ObjectReference{{Labels: labels()}, {Labels: labels()}}}}
 	compact(mr)
-	if a, b := mr.Status.Resources[0].Labels, mr.Status.Resources[1].Labels; reflect.ValueOf(a).Pointer() != reflect.ValueOf(b).Pointer() {
-		t.Error("equal labels are two maps")
-	}
+	a, b := mr.Status.Resources[0].Labels, mr.Status.Resources[1].Labels
+	expect.Equal(t, reflect.ValueOf(a).Pointer(), reflect.ValueOf(b).Pointer(), "equal labels are two maps")
 }

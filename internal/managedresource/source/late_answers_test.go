@@ -98,9 +98,7 @@ func TestLateReadIsOlderThanAWrite(t *testing.T) {
 		must.Succeed(t, err)
 		written = next.ResourceVersion
 	}
-	if _, err := statuses.GetUncached(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(statuses.GetUncached(t.Context(), key)))
 	latest, err := statuses.Get(t.Context(), key)
 	if err != nil || latest.ResourceVersion != written {
 		t.Errorf("got version %s with the finalizers %v, and version %s was written before: %v", latest.ResourceVersion, latest.Finalizers, written, err)
@@ -130,7 +128,5 @@ func TestLostWriteIsAskedAboutOnce(t *testing.T) {
 	for range 3 {
 		must.Succeed(t, statuses.All(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "other"}, func(*resourcesv1alpha1.ManagedResource) {}))
 	}
-	if reads != 1 {
-		t.Errorf("MRC-9: the API server is asked %d times about one lost write, once is enough", reads)
-	}
+	expect.Equal(t, reads, 1, "MRC-9: the API server is asked %d times about one lost write, once is enough", reads)
 }

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -87,9 +88,7 @@ func TestPace(t *testing.T) {
 				clock.SetTime(begin.Add(w.at))
 				change := &Change{Judgements: w.judgements, Conditions: w.conditions}
 				made := func(*resourcesv1alpha1.ManagedResource) *Change { return change }
-				if _, err := s.Update(t.Context(), key, "u", made); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, expect.ErrorOf(s.Update(t.Context(), key, "u", made)))
 				mr := &resourcesv1alpha1.ManagedResource{}
 				must.Succeed(t, live.Get(t.Context(), key, mr))
 				written := 0
@@ -104,9 +103,8 @@ func TestPace(t *testing.T) {
 						i, written, change.Later, w.written, w.later)
 				}
 				for _, c := range w.conditions {
-					if got := meta.Conditions(mr.Status.Conditions).Get(c.Type); got == nil || got.Status != c.Status {
-						t.Errorf("write %d: %s is %v", i, c.Type, got)
-					}
+					got := meta.Conditions(mr.Status.Conditions).Get(c.Type)
+					expect.True(t, got != nil && got.Status == c.Status, "write %d: %s is %v", i, c.Type, got)
 				}
 			}
 		})
@@ -116,11 +114,10 @@ func TestPace(t *testing.T) {
 // MRB-39: the memory of a ManagedResource ends with it.
 func TestPaceIsForgotten(t *testing.T) {
 	s, _, _, _ := newStatuses(t)
-	if _, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
+	_, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
 		return &Change{Judgements: changes{healthIs(yes, "R")}}
-	}); err != nil || len(s.known) != 1 || len(s.known[key].pace) != 1 {
-		t.Fatalf("%d remembered, %v", len(s.known), err)
-	}
+	})
+	must.True(t, err == nil && len(s.known) == 1 && len(s.known[key].pace) == 1, "%d remembered, %v", len(s.known), err)
 	s.reader = none{}
 	if _, err := s.Get(t.Context(), key); err == nil || len(s.known) != 0 {
 		t.Errorf("%d remembered of one that is gone", len(s.known))

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var readNames = []string{"a", "b", "c"}
@@ -113,9 +116,7 @@ func TestPropertySecretsOfAReadingWereThereTogether(t *testing.T) {
 		}
 		t.Fatalf("confirmed %v since %d, but there were changes at %v", got, since, w.past)
 	})
-	if confirmed == 0 {
-		t.Error("no reading was confirmed")
-	}
+	expect.True(t, confirmed != 0, "no reading was confirmed")
 }
 
 // MR-9: all Secrets but the last one are read again.
@@ -147,9 +148,8 @@ func TestReading_Together(t *testing.T) {
 			w.state["a"] = secretAt("a", "u", 10)
 			reading := w.Reading()
 			for _, name := range tc.read {
-				if _, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}); err != nil {
-					t.Fatal(err)
-				}
+				_, _, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name})
+				must.Succeed(t, err)
 			}
 			if tc.after != nil {
 				tc.after(w)
@@ -167,9 +167,8 @@ func TestReadingReadsASecretOnce(t *testing.T) {
 	reading := NewSecrets(server, nil, logr.Discard()).Reading()
 	for range 2 {
 		_, version, err := reading.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"})
-		if version != "u/10" || err != nil || server.asked != 1 {
-			t.Errorf("version %s, %v, asked %d times", version, err, server.asked)
-		}
+		expect.True(t, version == "u/10" && err == nil && server.asked == 1,
+			"version %s, %v, asked %d times", version, err, server.asked)
 		server.state["a"] = secretAt("a", "u", 12)
 	}
 }

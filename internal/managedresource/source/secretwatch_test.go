@@ -206,9 +206,7 @@ func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 				waited := s.WaitUntilWatching(ctx, time.Minute)
 				expect.Equal(t, time.Since(began), tc.ends, "the wait ended after")
 				for what, err := range map[string]error{"wait": waited, "state": s.Watching()} {
-					if err == nil || !strings.Contains(err.Error(), tc.want) {
-						t.Errorf("%s: got %v, want %q", what, err, tc.want)
-					}
+					expect.ErrorContains(t, err, tc.want, "%s", what)
 				}
 				// Waiting mends it as soon as the right is there.
 				server.set(func() { server.listErr, server.watchErr, server.silent = nil, nil, false })
@@ -219,18 +217,14 @@ func TestSecretWatchNamesWhatIsMissing(t *testing.T) {
 				server.set(func() { server.watchErr = forbidden() })
 				server.current().Error(&apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil).ErrStatus)
 				synctest.Wait()
-				if err := s.Watching(); err == nil || !strings.Contains(err.Error(), "the right to watch secrets") {
-					t.Errorf("after it was taken away: got %v", err)
-				}
+				expect.ErrorContains(t, s.Watching(), "the right to watch secrets", "after it was taken away")
 			})
 		})
 	}
 }
 
 func TestSecretsAreNotWatchedBeforeTheStart(t *testing.T) {
-	if err := NewSecrets(nil, nil, logr.Discard()).Watching(); err != nil {
-		t.Errorf("an instance that does not lead misses nothing: %v", err)
-	}
+	expect.Succeed(t, NewSecrets(nil, nil, logr.Discard()).Watching(), "an instance that does not lead misses nothing")
 }
 
 func TestReadsOfSecretsEnd(t *testing.T) {

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,9 +67,7 @@ func TestWrittenFormsCount(t *testing.T) {
 		!there.Status.Conditions[0].LastUpdateTime.Equal(&next.Status.Conditions[0].LastUpdateTime) {
 		t.Errorf("computed %v, the API server has %v", next.Status, there.Status)
 	}
-	if got, _ := s.Get(t.Context(), key); got.ResourceVersion != next.ResourceVersion {
-		t.Errorf("Get went back to %s", got.ResourceVersion)
-	}
+	expect.Equal(t, expect.First(s.Get(t.Context(), key)).ResourceVersion, next.ResourceVersion, "Get went back to")
 	seen := ""
 	if err := s.All(t.Context(), types.NamespacedName{}, func(mr *resourcesv1alpha1.ManagedResource) { seen = mr.ResourceVersion }); err != nil || seen != next.ResourceVersion {
 		t.Errorf("All went back to %s: %v", seen, err)
@@ -79,19 +76,15 @@ func TestWrittenFormsCount(t *testing.T) {
 		t.Errorf("the same was written again: %v", err)
 	}
 	expect.Equal(t, s.Lag(t.Context(), key), lag+time.Second, "MRB-47: a cache that lags is read again after")
-	if s.Observed(next) || s.writtenOf(key).mr != nil || s.Lag(t.Context(), key) != 0 {
-		t.Error("what the cache has is held")
-	}
+	expect.True(t, !s.Observed(next) && s.writtenOf(key).mr == nil && s.Lag(t.Context(), key) == 0,
+		"what the cache has is held")
 	s.Written(next)
 	before := next.DeepCopy()
 	before.ResourceVersion = "1"
-	if !s.Observed(before) {
-		t.Error("MRB-47: an older form than was written is news to nobody")
-	}
+	expect.True(t, s.Observed(before), "MRB-47: an older form than was written is news to nobody")
 	clock.SetTime(clock.Now().Add(lag + time.Second))
-	if got, _ := s.Get(t.Context(), key); got.ResourceVersion == next.ResourceVersion {
-		t.Error("a form that the cache never gets is held for ever: the source may have been restored")
-	}
+	expect.True(t, expect.First(s.Get(t.Context(), key)).ResourceVersion != next.ResourceVersion,
+		"a form that the cache never gets is held for ever: the source may have been restored")
 }
 
 // MR-14: a conflict shows the form that is there, be it older than what was known: nobody gets the known one any more.
@@ -103,12 +96,8 @@ func TestRestoredSource(t *testing.T) {
 	future.ResourceVersion, future.Generation = "9999", 7
 	s.Written(future)
 	got, err := s.GetUncached(t.Context(), key)
-	if err != nil || got.ResourceVersion != version {
-		t.Fatalf("got %v, %v", got, err)
-	}
-	if got, _ := s.Get(t.Context(), key); got.Generation != 1 {
-		t.Errorf("Get still returns generation %d", got.Generation)
-	}
+	must.True(t, err == nil && got.ResourceVersion == version, "got %v, %v", got, err)
+	expect.Equal(t, expect.First(s.Get(t.Context(), key)).Generation, 1, "Get still returns generation")
 	s.Written(future)
 	if got, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || got.Generation != 1 {
 		t.Errorf("MR-14: a conflict is not answered by another read: got %v, %v", got, err)
@@ -121,12 +110,9 @@ func TestCacheThatIsAhead(t *testing.T) {
 	proof := ""
 	s.Restored = func(p string) { proof = p }
 	cache.mr.ResourceVersion, cache.mr.Generation = "9999", 7
-	if got, err := s.Update(t.Context(), key, "u", applied("One")); err != nil || got.Generation != 1 {
-		t.Fatalf("got %v, %v", got, err)
-	}
-	if !strings.Contains(proof, "in version 9999 before") {
-		t.Errorf("the proof of the restore is %q", proof)
-	}
+	got, err := s.Update(t.Context(), key, "u", applied("One"))
+	must.True(t, err == nil && got.Generation == 1, "got %v, %v", got, err)
+	expect.Contains(t, proof, "in version 9999 before", "the proof of the restore")
 }
 
 // MR-14: a version that a restored source gave to another form does not make that form what it was computed from.
@@ -134,9 +120,7 @@ func TestVersionOfAnotherForm(t *testing.T) {
 	s, live, cache, _ := newStatuses(t)
 	cache.mr.Generation, cache.mr.Status.Resources = 7, []resourcesv1alpha1.ObjectReference{{}}
 	got, err := s.Update(t.Context(), key, "u", applied("One"))
-	if err != nil || got.Generation != 1 || len(got.Status.Resources) != 0 {
-		t.Errorf("got %v, %v", got, err)
-	}
+	expect.True(t, err == nil && got.Generation == 1 && len(got.Status.Resources) == 0, "got %v, %v", got, err)
 	there := &resourcesv1alpha1.ManagedResource{}
 	if err := live.Get(t.Context(), key, there); err != nil || there.Generation != 1 {
 		t.Errorf("got %v, %v", there, err)
@@ -151,20 +135,17 @@ func TestVersionOfAnotherForm(t *testing.T) {
 // MR-14: another ManagedResource by the same name is another one.
 func TestAnotherUID(t *testing.T) {
 	s, _, _, _ := newStatuses(t)
-	if _, err := s.Update(t.Context(), key, "former", applied("One")); err != ErrGone {
-		t.Errorf("got %v", err)
-	}
+	expect.Equal(t, expect.ErrorOf(s.Update(t.Context(), key, "former", applied("One"))), ErrGone)
 }
 
 // MRS-1, MR-14: where a restored source has given the version to a form with another status, what is said to be done is said whole.
 func TestReconciledIsSaidWhole(t *testing.T) {
 	s, live, cache, _ := newStatuses(t)
 	cache.mr.Status.ObservedGeneration = 1
-	if _, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
+	_, err := s.Update(t.Context(), key, "u", func(*resourcesv1alpha1.ManagedResource) *Change {
 		return &Change{Reconciled: &Reconciled{Generation: 1, Checksum: "sum"}}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	must.Succeed(t, err)
 	there := &resourcesv1alpha1.ManagedResource{}
 	must.Succeed(t, live.Get(t.Context(), key, there))
 	if there.Status.ObservedGeneration != 1 || there.Status.SecretsDataChecksum == nil || *there.Status.SecretsDataChecksum != "sum" {

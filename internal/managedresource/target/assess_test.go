@@ -35,9 +35,8 @@ func TestAgesAreNoNews(t *testing.T) {
 	}
 	present := []resourcesv1alpha1.Condition{{Type: resourcesv1alpha1.ResourcesHealthy, Message: "x\n* cloud reported 10s ago (x3 over 60m): no"}}
 	expect.Equal(t, WithoutRepeats(condition("x\n* cloud reported 2m ago (x4 over 61m): no"), present).Message, present[0].Message, "MRB-18")
-	if got := WithoutRepeats(condition("x\n* cloud reported 2m ago: other"), present).Message; got == present[0].Message {
-		t.Error("MRB-18: news are lost")
-	}
+	expect.True(t, WithoutRepeats(condition("x\n* cloud reported 2m ago: other"), present).Message != present[0].Message,
+		"MRB-18: news are lost")
 }
 
 func TestProblemsAreBounded(t *testing.T) {
@@ -64,7 +63,6 @@ func TestUnreadableObjects(t *testing.T) {
 	if want := `Error executing health check for Deployment "n/d": `; !strings.HasPrefix(assessment.Health.Message, want) || strings.Contains(assessment.Health.Message, "missing") {
 		t.Errorf("MRH-7: got %q, want it to begin with %q", assessment.Health.Message, want)
 	}
-	if err == nil || len(assessment.Changes()) != 1 {
-		t.Errorf("MRP-3: the roll-out of an unreadable object is %+v, %v", assessment.Progressing, err)
-	}
+	expect.True(t, err != nil && len(assessment.Changes()) == 1,
+		"MRP-3: the roll-out of an unreadable object is %+v, %v", assessment.Progressing, err)
 }

@@ -65,26 +65,21 @@ func TestAudit(t *testing.T) {
 	a := w.active[kind]
 	w.mu.Unlock()
 	found := &comparison{watches: w, scope: kind, active: a}
-	if err := found.list(t.Context()); err != nil || len(found.audited.Differing) != 3 {
-		t.Fatalf("got %+v, %v", found, err)
-	}
+	err := found.list(t.Context())
+	must.True(t, err == nil && len(found.audited.Differing) == 3, "got %+v, %v", found, err)
 	differing, orphans := found.audited.Differing, found.orphans
-	if len(orphans) != 1 || orphans[0].ID.Name != "lost" || orphans[0].Origin != "garden:n/mr" {
-		t.Errorf("MRB-54: got %+v", orphans)
-	}
+	expect.True(t, len(orphans) == 1 && orphans[0].ID.Name == "lost" && orphans[0].Origin == "garden:n/mr",
+		"MRB-54: got %+v", orphans)
 	expect.Equal(t, len(l.Progress(owner).OutOfSync), 0, "objects are out of sync before the watch had its time")
 	s.mu.Lock()
 	s.muted = false
 	s.mu.Unlock()
 	lists := s.count("list")
 	found.complete(differing)
-	if n := len(l.Progress(owner).OutOfSync); n != 3 || l.Get(refs[2].ID).Present {
-		t.Errorf("%d objects are out of sync, want 3", n)
-	}
+	n := len(l.Progress(owner).OutOfSync)
+	expect.True(t, n == 3 && !l.Get(refs[2].ID).Present, "%d objects are out of sync, want 3", n)
 	for _, difference := range differing {
-		if l.Observe(difference) {
-			t.Errorf("%s is taken for missed twice", difference.ID.Name)
-		}
+		expect.False(t, l.Observe(difference), "%s is taken for missed twice", difference.ID.Name)
 	}
 	eventually(t, "watched anew", func() bool { return s.count("list") > lists && w.Covered(refs[0]) })
 }
@@ -96,15 +91,12 @@ func TestAuditIsSpread(t *testing.T) {
 		audits := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 240*time.Hour)
 		defer cancel()
-		if err := w.Audit(ctx, 24*time.Hour, Orphans{
+		err := w.Audit(ctx, 24*time.Hour, Orphans{
 			Found: func(context.Context, []Orphan) { t.Error("there is nothing") },
 			Ended: func(context.Context) { audits++ },
-		}); err != nil {
-			t.Error(err)
-		}
-		if audits == 0 {
-			t.Error("no audit has ended")
-		}
+		})
+		expect.Succeed(t, err)
+		expect.True(t, audits != 0, "no audit has ended")
 	})
 }
 
@@ -130,9 +122,8 @@ func TestOrphansAreBounded(t *testing.T) {
 	a := w.active[kind]
 	w.mu.Unlock()
 	found := &comparison{watches: w, scope: kind, active: a}
-	if err := found.list(t.Context()); err != nil || len(found.orphans) != mostOrphans {
-		t.Errorf("MRB-54: %d orphans, %v", len(found.orphans), err)
-	}
+	err := found.list(t.Context())
+	expect.True(t, err == nil && len(found.orphans) == mostOrphans, "MRB-54: %d orphans, %v", len(found.orphans), err)
 }
 
 // MR-30: a healthy object without the label that is created only once is read by audits and not in between; it counts
@@ -179,7 +170,6 @@ func TestAudit_ReadsObjectsWithoutLabel(t *testing.T) {
 	r.delete(configMaps, "n", "once")
 	rests("it was deleted since")
 	audit()
-	if recorded := r.Get(ref.ID); recorded.Present || !recorded.OutOfSync {
-		t.Errorf("an audit reports that it is gone: got %+v", recorded)
-	}
+	recorded := r.Get(ref.ID)
+	expect.True(t, !recorded.Present && recorded.OutOfSync, "an audit reports that it is gone: got %+v", recorded)
 }

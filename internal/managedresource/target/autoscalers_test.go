@@ -107,9 +107,8 @@ func TestReplicasChangeHandsLate(t *testing.T) {
 			{func() error { time.Sleep(autoscalerGrace); synctest.Wait(); return nil }, 2},
 		} {
 			must.Succeed(t, step.do())
-			if got := int(suspected.Load()); got != step.want {
-				t.Errorf("step %d: looked at %d times, want %d", i, got, step.want)
-			}
+			got := int(suspected.Load())
+			expect.Equal(t, got, step.want, "step %d: looked at %d times", i, got)
 		}
 	})
 }
@@ -137,13 +136,9 @@ func TestAutoscalersAreWatched(t *testing.T) {
 	}
 	before := s.count("list")
 	for range 5 {
-		if err := w.autoscalers.Ready(t.Context()); err != nil {
-			t.Error(err)
-		}
+		expect.Succeed(t, w.autoscalers.Ready(t.Context()))
 	}
 	s.cut()
-	if err := w.autoscalers.Ready(t.Context()); err != nil {
-		t.Errorf("between two watches: %v", err)
-	}
+	expect.Succeed(t, w.autoscalers.Ready(t.Context()), "between two watches")
 	expect.Equal(t, s.count("list")-before, 0, "lists although the watch covers the autoscalers")
 }

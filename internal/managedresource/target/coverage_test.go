@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestPropertyOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
@@ -27,9 +28,7 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 			f, heeded := followers[number], present && number == len(followers)-1
 			switch rapid.SampledFrom([]string{"listed", "lost", "resumed", "resumed", "ended", "ended", "end", "reached", "renew", "follow"}).Draw(t, "event") {
 			case "listed":
-				if f.listed("5") != heeded {
-					t.Fatalf("a list of follower %d counts: %t", number, !heeded)
-				}
+				expect.Equal(t, f.listed("5"), heeded, "a list of follower %d counts: %t", number, !heeded)
 				listed[number] = listed[number] || heeded
 				if heeded {
 					covered, version = true, "5"
@@ -90,9 +89,7 @@ func TestWatchesOfConfiguredNamespaces(t *testing.T) {
 					watched[s.namespace] = true
 				}
 			}
-			if got := slices.Sorted(maps.Keys(watched)); !slices.Equal(got, tc.want) {
-				t.Errorf("watched are %q, want %q", got, tc.want)
-			}
+			expect.DeepEqual(t, slices.Sorted(maps.Keys(watched)), tc.want, "watched")
 		})
 	}
 }

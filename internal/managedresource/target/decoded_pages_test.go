@@ -59,9 +59,7 @@ func TestPagesByObject(t *testing.T) {
 			list, err := client.listByObject(&mapping{resource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "as"}, namespaced: true}, "n")(t.Context(), metav1.ListOptions{Limit: 500})
 			expect.Equal(t, answer.sent.URL.String(), "http://target/apis/x.io/v1/namespaces/n/as?limit=500", "the request is for")
 			if c.listErr != nil {
-				if err == nil || !c.listErr(err) {
-					t.Errorf("got %v", err)
-				}
+				expect.True(t, err != nil && c.listErr(err), "got %v", err)
 				return
 			}
 			if err != nil || list.GetContinue() != c.proceeds {

@@ -23,9 +23,7 @@ func TestFilledIn(t *testing.T) {
 		return o
 	}
 	live := widget(map[string]any{"size": int64(3), "name": "x"})
-	if client.FilledIn(t.Context(), live, widget(map[string]any{"name": "x"})) {
-		t.Error("without a definition")
-	}
+	expect.False(t, client.FilledIn(t.Context(), live, widget(map[string]any{"name": "x"})), "without a definition")
 	client.mappings.mu.Lock()
 	clear(client.mappings.definitions.byKind) // As if it had been read long ago.
 	client.mappings.mu.Unlock()
@@ -48,14 +46,12 @@ func TestFilledIn(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	if gets := s.count("get") - before; gets != 1 {
-		t.Errorf("the definition was read %d times", gets)
-	}
+	gets := s.count("get") - before
+	expect.Equal(t, gets, 1, "the definition was read %d times", gets)
 	core := widget(map[string]any{"size": int64(3)})
 	core.SetGroupVersionKind(configMaps)
-	if client.FilledIn(t.Context(), core, core) || s.count("get")-before != 1 {
-		t.Error("a kind of Kubernetes' own has no definition")
-	}
+	expect.True(t, !client.FilledIn(t.Context(), core, core) && s.count("get")-before == 1,
+		"a kind of Kubernetes' own has no definition")
 }
 
 // MRB-8: a definition that is seen in another form marks objects of its kind as out of sync of which the API server kept only a part: at once, and
@@ -99,17 +95,12 @@ func TestAnotherDefinition(t *testing.T) {
 	version := l.Get(definition.ID).ResourceVersion
 	define(1, "b")
 	eventually(t, "the label is seen", func() bool { return l.Get(definition.ID).ResourceVersion != version })
-	if tried() {
-		t.Error("a label of the definition is no reason")
-	}
+	expect.False(t, tried(), "a label of the definition is no reason")
 	define(2, "b")
 	eventually(t, "the object is out of sync", tried)
 	verified(partial, again) // It was written, and the field dropped, as the definition is not known everywhere.
 	timer()()
-	if !tried() {
-		t.Error("it is not out of sync once more")
-	}
-	if l.Get(whole.ID).OutOfSync || l.Get(other.ID).OutOfSync || len(timers) > 0 {
-		t.Error("objects are out of sync that the definition does not concern")
-	}
+	expect.True(t, tried(), "it is not out of sync once more")
+	expect.True(t, !l.Get(whole.ID).OutOfSync && !l.Get(other.ID).OutOfSync && len(timers) == 0,
+		"objects are out of sync that the definition does not concern")
 }

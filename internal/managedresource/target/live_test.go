@@ -30,12 +30,9 @@ func TestKeptTwiceCountsOnce(t *testing.T) {
 	for _, name := range []string{"a", "a", "b"} {
 		l.keep(p, object(name), 1)
 	}
-	if kept := l.take(types.UID("u"), 1); kept == nil || kept.GetName() != "b" {
-		t.Errorf("kept is %v, want the latest", kept)
-	}
-	if len(l.cached) != 0 || l.size != 0 {
-		t.Errorf("%d objects are kept, and %d bytes count", len(l.cached), l.size)
-	}
+	kept := l.take(types.UID("u"), 1)
+	expect.True(t, kept != nil && kept.GetName() == "b", "kept is %v, want the latest", kept)
+	expect.True(t, len(l.cached) == 0 && l.size == 0, "%d objects are kept, and %d bytes count", len(l.cached), l.size)
 }
 
 // Requests that hang leave room for others: lists of two kinds that hang hold up no other kind for long, and the objects of a kind whose list hangs
@@ -74,9 +71,8 @@ func TestHangingListsHoldUpNothing(t *testing.T) {
 		for range 3 {
 			w.FromList(t.Context(), hanging)
 		}
-		if took := time.Since(began); took > listedWithin {
-			t.Errorf("three objects were read after %s", took)
-		}
+		took := time.Since(began)
+		expect.True(t, took <= listedWithin, "three objects were read after %s", took)
 		listing.Wait()
 		expect.Equal(t, len(w.live.lists), 0, "places are held")
 	})

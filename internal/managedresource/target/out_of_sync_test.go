@@ -79,9 +79,7 @@ func TestCoveredWithoutTheLabel(t *testing.T) {
 	r.refuse("list", false)
 	eventually(t, "covered", func() bool { return r.Covered(ref) })
 	assessment, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
-	if err != nil || assessment.Problem {
-		t.Fatalf("%+v %v", assessment, err)
-	}
+	must.True(t, err == nil && !assessment.Problem, "%+v %v", assessment, err)
 	if assessment.Covered {
 		t.Errorf("it says that watches tell of each change: %+v", r.Get(ref.ID))
 	}
@@ -108,9 +106,8 @@ func TestProgressingWithoutTheLabel(t *testing.T) {
 	eventually(t, "covered", func() bool { return r.Covered(ref) })
 	for range 2 {
 		health, err := r.assessor.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
-		if err != nil || health.Health.Status != resourcesv1alpha1.ConditionTrue {
-			t.Fatalf("it is there, and healthy: %+v %v", health, err)
-		}
+		must.True(t, err == nil && health.Health.Status == resourcesv1alpha1.ConditionTrue,
+			"it is there, and healthy: %+v %v", health, err)
 		if got := r.progressing(t); got != "True" {
 			t.Errorf("it was just read, and is being rolled out; Progressing is %s, and on record it is %+v", got, r.Get(ref.ID))
 		}

@@ -11,6 +11,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -52,9 +54,7 @@ func TestPodsOfADeployment(t *testing.T) {
 					r.refs[0].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 				}
 				r.follow(t)
-				if got := r.progressing(t); got != c.want {
-					t.Errorf("MRB-30: Progressing is %s, want %s", got, c.want)
-				}
+				expect.Equal(t, r.progressing(t), c.want, "MRB-30: Progressing")
 			})
 		}
 	}
@@ -68,21 +68,16 @@ func TestPodsAreCountedOnChanges(t *testing.T) {
 	r.pod("old", "rs", managedLabel, nil)
 	r.follow(t)
 	assessment, err := r.assessor.Assess(t.Context(), r.refs)
-	if err != nil || !assessment.Problem || assessment.PodsLeft != 1 {
-		t.Fatalf("BH-MR-20/MRP-10: with an old Pod the assessment is %+v, %v", assessment, err)
-	}
-	if _, known := r.assessor.KnownHealth(r.refs); known || r.assessor.covered(r.refs) {
-		t.Error("MRT-14: the Deployment counts as rolled out")
-	}
+	must.True(t, err == nil && assessment.Problem && assessment.PodsLeft == 1,
+		"BH-MR-20/MRP-10: with an old Pod the assessment is %+v, %v", assessment, err)
+	_, known := r.assessor.KnownHealth(r.refs)
+	expect.True(t, !known && !r.assessor.covered(r.refs), "MRT-14: the Deployment counts as rolled out")
 	r.delete(podKind, "n", "old")
-	if got := r.progressing(t); got != "False" {
-		t.Fatalf("without the old Pod Progressing is %s", got)
-	}
+	must.Equal(t, r.progressing(t), "False", "without the old Pod Progressing")
 	before := r.count("list", "get")
 	for range 3 {
-		if got := r.progressing(t); got != "False" || !r.assessor.covered(r.refs) {
-			t.Fatalf("at rest Progressing is %s", got)
-		}
+		got := r.progressing(t)
+		must.True(t, got == "False" && r.assessor.covered(r.refs), "at rest Progressing is %s", got)
 	}
 	if _, known := r.assessor.KnownHealth(r.refs); !known || r.count("list", "get") != before {
 		t.Errorf("MRT-13: at rest %d requests were sent", r.count("list", "get")-before)
@@ -92,9 +87,7 @@ func TestPodsAreCountedOnChanges(t *testing.T) {
 	r.pod("surge", "rs", managedLabel, nil)
 	r.putLabelledWith(managedLabel, "True", 1) // Any change of the status gives it another version.
 	eventually(t, "MRT-13: the ManagedResource is judged anew", func() bool { return len(judged) > 0 })
-	if got := r.progressing(t); got != "True" {
-		t.Errorf("with a Pod more Progressing is %s", got)
-	}
+	expect.Equal(t, r.progressing(t), "True", "with a Pod more Progressing")
 }
 
 // MRT-13: the Pods of many Deployments of a namespace are counted together, at most once a second.
@@ -113,13 +106,9 @@ func TestPodsOfManyDeployments(t *testing.T) {
 	a := NewAssessor(r.client, r.Tracker, r.Watches, clocktesting.NewFakePassiveClock(began))
 	for ref := range slices.Values(refs) {
 		assessment, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(ref)})
-		if err != nil || assessment.Problem || !assessment.Covered {
-			t.Fatalf("%+v, %v", assessment, err)
-		}
+		must.True(t, err == nil && !assessment.Problem && assessment.Covered, "%+v, %v", assessment, err)
 	}
-	if sent := r.count("list", "get") - before; sent != 2 {
-		t.Errorf("%d requests for the Pods of %d Deployments", sent, n)
-	}
+	expect.Equal(t, r.count("list", "get")-before, 2, "requests for the Pods of %d Deployments", n)
 	r.put(deploymentKind, "n", "d0", rolledOutDeployment("True", 1))
 	eventually(t, "the change is known", func() bool { return !a.covered([]resourcesv1alpha1.ObjectReference{entryOf(refs[0])}) })
 	if _, err := a.Assess(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(refs[0])}); err != nil || time.Since(began) < countPause {

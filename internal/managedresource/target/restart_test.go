@@ -17,6 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // restartKinds are kinds of which a landscape has many objects, with what manifests typically say of them.
@@ -150,9 +152,7 @@ func TestRestartCostsKinds(t *testing.T) {
 	eventually(t, "everything is known", r.known)
 	all := r.server.count()
 	r.compare(t)
-	if n := r.unverified(); n > 0 {
-		t.Errorf("%d objects are not verified", n)
-	}
+	expect.Equal(t, r.unverified(), 0, "objects are not verified")
 	if gets := r.server.count("get"); gets > 0 || all > 4*(1000/pageSize+3) {
 		t.Errorf("%d requests until all is known, and %d for single objects", all, gets)
 	}
@@ -195,9 +195,8 @@ func TestHealthAfterARestartCostsKinds(t *testing.T) {
 	before, done := s.count("get", "list"), make(chan struct{})
 	go func() {
 		defer close(done)
-		if assessment, err := a.Assess(t.Context(), inventory); err != nil || assessment.Problem {
-			t.Errorf("got %+v, %v", assessment, err)
-		}
+		assessment, err := a.Assess(t.Context(), inventory)
+		expect.True(t, err == nil && !assessment.Problem, "got %+v, %v", assessment, err)
 	}()
 	select {
 	case <-done:
@@ -222,9 +221,7 @@ func TestReadIsOfTheLatest(t *testing.T) {
 	eventually(t, "the change is known", func() bool { return r.tracker.Get(ref.ID).ResourceVersion == version })
 	for range 2 {
 		live, err := readFrom(t.Context(), r.watches, ref)
-		if err != nil || live.GetResourceVersion() != version {
-			t.Errorf("got %v, %v", live, err)
-		}
+		expect.True(t, err == nil && live.GetResourceVersion() == version, "got %v, %v", live, err)
 	}
 	second := refTo(configMaps, "shoot--project--00000", "object-00004")
 	gets := r.server.count("get")
@@ -278,9 +275,7 @@ func BenchmarkRestart(b *testing.B) {
 		took += time.Since(began)
 		b.StopTimer()
 		after := heap()
-		if missing := r.unverified(); missing > 0 {
-			b.Fatalf("%d objects are not verified", missing)
-		}
+		must.Equal(b, r.unverified(), 0, "objects are not verified")
 		const mib = 1 << 20
 		b.ReportMetric(took.Seconds(), "s")
 		b.ReportMetric(float64(r.server.count()), "requests")

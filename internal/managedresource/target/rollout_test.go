@@ -177,8 +177,6 @@ func TestVersionOfHealth(t *testing.T) {
 		must.Succeed(t, err)
 		return string(assessment.Health.Status)
 	}
-	if got := judge(vpaV1); got != "False" {
-		t.Fatalf("in v1: %s", got)
-	}
+	must.Equal(t, judge(vpaV1), "False", "in v1")
 	expect.Equal(t, judge(vpaBeta), "True", "MRH-8: in v1beta2, which is not checked")
 }

@@ -22,6 +22,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // server is an API server as far as this package uses one: kinds that come and go, lists in pages, and watches.
@@ -82,9 +83,7 @@ func newServer(t testing.TB) (*server, *Client) {
 	t.Cleanup(listener.Close)
 	t.Cleanup(listener.CloseClientConnections)
 	client, err := NewClient(&rest.Config{Host: listener.URL, QPS: 100, Burst: 130}, listener.Client(), NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s, client
 }
 

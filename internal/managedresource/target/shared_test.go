@@ -9,6 +9,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // live: what is handed out is as good as one that was read at that moment. It is not, if it was listed in another version than the one that is asked for:
@@ -26,9 +28,7 @@ func TestReadInTheVersionOfTheManifest(t *testing.T) {
 	eventually(t, "known", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) })
 	w.Track(owner, []objects.Ref{after, before}) // What the plan and the inventory have.
 	object, err := readFrom(t.Context(), w, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := object.GroupVersionKind(); got != after.GVK() {
 		t.Errorf("asked for %s, got %s: %v", after.GVK(), got, object.Object)
 	}
@@ -49,12 +49,8 @@ func TestReadInTheVersionOfEach(t *testing.T) {
 	eventually(t, "both lists were read", func() bool { return l.Progress(owner).AllKnown && w.Covered(before) && w.Covered(after) })
 	w.live.keep(&packer{}, &unstructured.Unstructured{Object: listed}, l.Get(after.ID).Revision.Requested)
 	object, err := readFrom(t.Context(), w, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if object.GroupVersionKind() != after.GVK() {
-		t.Errorf("asked for %s, got %s", after.GVK(), object.GroupVersionKind())
-	}
+	must.Succeed(t, err)
+	expect.Equal(t, object.GroupVersionKind(), after.GVK(), "asked for")
 }
 
 // Promise: replicas are taken back a minute after the last HorizontalPodAutoscaler of a workload is gone, MR-21, MRD-16: also if that named it by an
@@ -67,17 +63,11 @@ func TestReplicasAreTakenBackByEquivalentKind(t *testing.T) {
 				key := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 				l.Track(owner, []objects.Ref{{ID: key, Version: "v1"}})
 				a := autoscalersOf(l)
-				if err := a.Add(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, a.Add(autoscaler("u", apiVersion, "Deployment", "d")))
 				keys := plan.NewEquivalences(nil).Keys(objects.ID{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"})
-				if !a.watches.autoscalers.Scales(keys) {
-					t.Fatal("it does not count")
-				}
+				must.True(t, a.watches.autoscalers.Scales(keys), "it does not count")
 				l.MarkInSync(owner, objects.Observation{ID: key, UID: "d", ResourceVersion: "1", Desired: 1})
-				if err := a.Delete(autoscaler("u", apiVersion, "Deployment", "d")); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, a.Delete(autoscaler("u", apiVersion, "Deployment", "d")))
 				time.Sleep(2 * autoscalerGrace)
 				synctest.Wait()
 				if a.watches.autoscalers.Scales(keys) || len(l.Progress(owner).OutOfSync) != 1 {

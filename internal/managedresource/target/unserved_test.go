@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // servesNothing answers everything with 404, after a while.
@@ -31,9 +33,7 @@ func TestUnservedKindsAreAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &servesNothing{}
 		client, err := NewClient(&rest.Config{Host: "http://target", QPS: -1}, &http.Client{Transport: transport}, NewMetrics(prometheus.NewRegistry()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		w := NewWatches(client, objects.New(), WatchOptions{Log: logr.Discard()})
 		go func() { _ = w.Start(t.Context()) }()
 		synctest.Wait()
@@ -70,7 +70,5 @@ func TestObjectsOfAnEndedKindAreJudged(t *testing.T) {
 	judged.Clear()
 	s.withdraw(widgets)
 	eventually(t, "MRB-40: the owner of an object of a kind that ended is judged", func() bool { _, found := judged.Load(owner); return found })
-	if _, found := judged.Load(other); found {
-		t.Error("MRB-40: the owner of an object of another kind is judged, too")
-	}
+	expect.False(t, expect.OK(judged.Load(other)), "MRB-40: the owner of an object of another kind is judged, too")
 }

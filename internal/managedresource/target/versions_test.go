@@ -8,6 +8,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -45,9 +46,7 @@ func TestReadOfAnUnlabelledObjectIsNoRestore(t *testing.T) {
 	a := NewAssessor(client, l, w, clock.RealClock{})
 	for range 3 {
 		assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{entryOf(mine)})
-		if err != nil || assessment.Health.Status != "True" {
-			t.Fatalf("it is there, and healthy: %+v, %v", assessment, err)
-		}
+		must.True(t, err == nil && assessment.Health.Status == "True", "it is there, and healthy: %+v, %v", assessment, err)
 		if proof != "" || len(l.Progress(second).OutOfSync) > 0 || s.count("list") > lists {
 			t.Fatalf("taken for a restore of the target: %d lists, out of sync of another ManagedResource: %v", s.count("list")-lists, l.Progress(second).OutOfSync)
 		}
@@ -135,16 +134,12 @@ func TestHealthStaysForWhoHasTheCheckedVersion(t *testing.T) {
 	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
 	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && l.Progress(owner).AllKnown })
 	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.MarkInSync(owner, w.View().Observation(object))
 	judge := func(when string) {
 		t.Helper()
 		assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := assessment.Health.Status; got != "False" {
 			t.Errorf("%s: ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", when, got, assessment.Covered)
 		}
@@ -175,15 +170,11 @@ func TestHealthStaysWhenAManifestChangesItsVersion(t *testing.T) {
 	eventually(t, "covered", func() bool { return w.Covered(objects.RefOf(&ref)) && w.Covered(refTo(vpaBeta, "n", "vpa")) })
 	w.Track(owner, []objects.Ref{objects.RefOf(&ref), refTo(vpaBeta, "n", "vpa")})
 	object, err := client.Get(t.Context(), vpaV1, "n", "vpa")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.MarkInSync(owner, w.View().Observation(object))
 	w.Track(owner, []objects.Ref{objects.RefOf(&ref)})
 	assessment, err := a.Confirm(t.Context(), []resourcesv1alpha1.ObjectReference{ref})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := assessment.Health.Status; got != "False" {
 		t.Errorf("ResourcesHealthy is %s of an unhealthy object, and that is covered (%t)", got, assessment.Covered)
 	}

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var owner = objects.Owner{Namespace: "n", Name: "mr"}
@@ -17,9 +18,7 @@ var owner = objects.Owner{Namespace: "n", Name: "mr"}
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within a minute", what)
-		}
+		must.False(t, time.Now().After(deadline), "%s: not within a minute", what)
 	}
 }
 
@@ -81,36 +80,27 @@ func TestRestore(t *testing.T) {
 	eventually(t, "both are out of sync, one is missing", func() bool {
 		return len(l.Progress(owner).OutOfSync) == 2 && !l.Get(goes.ID).Present && l.Get(stays.ID).ResourceVersion == fmt.Sprint(before)
 	})
-	if len(restored) == 0 {
-		t.Error("MRB-47: the restore is not reported")
-	}
+	expect.True(t, len(restored) != 0, "MRB-47: the restore is not reported")
 }
 
 // TestMappingEnds holds that a kind that comes back with another scope is used as it is then.
 func TestMappingEnds(t *testing.T) {
 	s, client := newServer(t)
 	s.put(widgets, "n", "w", nil)
-	if _, err := client.Get(t.Context(), widgets, "n", "w"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(client.Get(t.Context(), widgets, "n", "w")))
 	s.withdraw(widgets)
-	if _, err := client.Get(t.Context(), widgets, "n", "w"); !Gone(err) {
-		t.Errorf("the kind is not served: got %v", err)
-	}
+	_, err := client.Get(t.Context(), widgets, "n", "w")
+	expect.True(t, Gone(err), "the kind is not served: got %v", err)
 	s.serve(widgets, "widgets", false)
 	s.put(widgets, "", "w", nil)
-	if _, err := client.Get(t.Context(), widgets, "", "w"); err != nil {
-		t.Errorf("with cluster scope: %v", err)
-	}
+	expect.Succeed(t, expect.ErrorOf(client.Get(t.Context(), widgets, "", "w")), "with cluster scope")
 	if _, err := client.Get(t.Context(), widgets, "n", "w"); !Gone(err) {
 		t.Errorf("the object that was in a namespace can't be there any more: got %v", err)
 	}
 	// The same while the mapping is in use: it ends with the first answer that tells.
 	s.serve(widgets, "gadgets", false)
 	s.put(widgets, "", "w", nil)
-	if _, err := client.Get(t.Context(), widgets, "", "w"); err != nil {
-		t.Errorf("at another path: %v", err)
-	}
+	expect.Succeed(t, expect.ErrorOf(client.Get(t.Context(), widgets, "", "w")), "at another path")
 	if scope, err := client.Scope(t.Context(), widgets); err != nil || scope != plan.ScopeCluster {
 		t.Errorf("got %v, %v", scope, err)
 	}
@@ -131,9 +121,7 @@ func TestScopeAtTheWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, client := newServer(t)
 			s.serve(widgets, "widgets", tc.namespace != "")
-			if _, err := client.Scope(t.Context(), widgets); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(client.Scope(t.Context(), widgets)))
 			s.serve(widgets, "widgets", tc.namespaced)
 			object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "w"}}}
 			object.SetGroupVersionKind(widgets)
@@ -141,12 +129,8 @@ func TestScopeAtTheWrite(t *testing.T) {
 				object.SetNamespace(tc.namespace)
 			}
 			_, err := client.Create(t.Context(), object, View{})
-			if !errors.Is(err, tc.want) {
-				t.Errorf("got %v, want %v", err, tc.want)
-			}
-			if written := len(s.kinds[widgets].objects); (written > 0) != (tc.want == nil) {
-				t.Errorf("%d objects were written", written)
-			}
+			expect.ErrorIs(t, err, tc.want)
+			expect.Equal(t, len(s.kinds[widgets].objects) > 0, tc.want == nil, "objects were written")
 		})
 	}
 }

@@ -30,9 +30,8 @@ func TestReferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReferencesOf(&kubernetes.Secret{Metadata: kubernetes.Metadata{Name: "osc"}, Data: map[string][]byte{"osc.yaml": []byte(c.osc)}})
-			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.err {
-				t.Errorf("error %v, -want +got:\n%s", err, diff)
-			}
+			diff := cmp.Diff(c.want, got)
+			expect.True(t, diff == "" && (err != nil) == c.err, "error %v, -want +got:\n%s", err, diff)
 		})
 	}
 }
@@ -74,9 +73,7 @@ func TestPropertyOfTheFirstLabels(t *testing.T) {
 			}
 			want.Secret = n.Labels[SecretLabel]
 			known = NodeOf(n).After(known)
-			if diff := cmp.Diff(want, known); diff != "" {
-				rt.Fatalf("9.4: step %d, -want +got:\n%s", step, diff)
-			}
+			expect.DeepEqual(rt, known, want, "9.4: step %d, -want +", step)
 		}
 	})
 }

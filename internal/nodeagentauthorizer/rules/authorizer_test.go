@@ -261,9 +261,7 @@ NA-9: bar-machine list pods => D(no node for "bar-machine" found)
 		question, want, _ := strings.Cut(rest, " => ")
 		t.Run(name+"/"+question, func(t *testing.T) {
 			a := &Authorizer{View: fixture(), ByMachine: true, Log: logr.Discard()}
-			if got := decided(a, ask(t, question)); got != want {
-				t.Errorf("got %s\nwant %s", got, want)
-			}
+			expect.Equal(t, decided(a, ask(t, question)), want)
 		})
 	}
 }
@@ -344,9 +342,7 @@ func TestLeaseOfRollout(t *testing.T) {
 		if c.byMachine {
 			who = "foo-machine"
 		}
-		if got := decided(a, ask(t, who+" update leases kube-system/"+c.lease)); got != c.want {
-			t.Errorf("NA-7: %s:\ngot  %s\nwant %s", name, got, c.want)
-		}
+		expect.Equal(t, decided(a, ask(t, who+" update leases kube-system/"+c.lease)), c.want, "NA-7: %s", name)
 	}
 }
 
@@ -431,9 +427,7 @@ func TestByNode(t *testing.T) {
 		"broken get nodes broken":                              `error(error getting node "/broken": fake-err)`,
 		"broken get secrets kube-system/x":                     `error(error getting node "broken": fake-err)`,
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("NAA-4: %s:\ngot  %s\nwant %s", question, got, want)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), want, "NAA-4: %s", question)
 	}
 }
 
@@ -460,9 +454,7 @@ func TestMachinesOfOneNode(t *testing.T) {
 		"twin get secrets kube-system/foo-machine-secret": `D(gardener-node-agent can only access secrets [` + static + ` new-machine-secret new-for-all new-for-foo] in "kube-system" namespace)`,
 		"foo-machine get secrets kube-system/for-foo":     "A",
 	} {
-		if got := decided(a, ask(t, question)); got != want {
-			t.Errorf("T3-7: %s:\ngot  %s\nwant %s", question, got, want)
-		}
+		expect.Equal(t, decided(a, ask(t, question)), want, "T3-7: %s", question)
 	}
 }
 
@@ -487,9 +479,8 @@ func TestPropertyOfLabels(t *testing.T) {
 		}
 		question := rapid.SampledFrom(questions).Draw(rt, "question")
 		want := decided(&Authorizer{View: plain, ByMachine: true, Log: logr.Discard()}, ask(t, question))
-		if got := decided(&Authorizer{View: labelled, ByMachine: true, Log: logr.Discard()}, ask(t, question)); got != want {
-			rt.Errorf("T3-7: %s: labels of Nodes change the answer:\ngot  %s\nwant %s", question, got, want)
-		}
+		expect.Equal(rt, decided(&Authorizer{View: labelled, ByMachine: true, Log: logr.Discard()}, ask(t, question)), want,
+			"T3-7: %s: labels of Nodes change the answer", question)
 	})
 }
 

@@ -55,9 +55,7 @@ func TestShadow(t *testing.T) {
 			q := ask(t, c.question)
 			identity, _ := identityOf(q.User)
 			v, _ := a.decide(t.Context(), identity, q)
-			if v.shadow.outcome != c.want || v.shadow.asked != c.asked {
-				t.Errorf("got %+v, want %q", v.shadow, c.want)
-			}
+			expect.True(t, v.shadow.outcome == c.want && v.shadow.asked == c.asked, "got %+v, want %q", v.shadow, c.want)
 		})
 	}
 }
@@ -80,16 +78,14 @@ func TestPropertyOfShadow(t *testing.T) {
 		v, err := both.decide(context.Background(), identity, q)
 		first, firstErr := alone.decide(context.Background(), identity, q)
 		as, _ := second.decide(context.Background(), identity, q)
-		if v.allowed != first.allowed || v.reason != first.reason || (err == nil) != (firstErr == nil) {
-			t.Fatalf("SHD-7: got %+v, %v with a shadow policy and %+v, %v without", v, err, first, firstErr)
-		}
+		expect.True(t, v.allowed == first.allowed && v.reason == first.reason && (err == nil) == (firstErr == nil),
+			"SHD-7: got %+v, %v with a shadow policy and %+v, %v without", v, err, first, firstErr)
 		said := v.allowed
 		if v.shadow.asked {
 			said = v.shadow.allowed
 		}
-		if said != as.allowed {
-			t.Fatalf("SHD-7: %+v: the shadow policy says %v, and an authorizer with this policy %+v", q, said, as)
-		}
+		expect.Equal(t, said, as.allowed,
+			"SHD-7: %+v: the shadow policy says %v, and an authorizer with this policy %+v", q, said, as)
 	})
 }
 
@@ -103,9 +99,8 @@ func TestShadowCounted(t *testing.T) {
 	}
 	expect.Equal(t, decided(a, ask(t, "foo-machine list pods -")), "A", "SHD-7")
 	families, err := registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
-		t.Errorf("SHD-2: got %v, %v", families, err)
-	}
+	expect.True(t, err == nil && len(families) == 1 && families[0].GetMetric()[0].GetCounter().GetValue() == 1,
+		"SHD-2: got %v, %v", families, err)
 	if len(lines) != 1 || !strings.Contains(lines[0], `"rule"="NA-9"`) || !strings.Contains(lines[0], `"client"="node-agent"`) {
 		t.Errorf("SHD-3: got %q", lines)
 	}

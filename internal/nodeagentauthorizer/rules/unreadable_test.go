@@ -54,9 +54,7 @@ func (unknowing) Configurations(context.Context) ([]string, error) {
 // TestUnreadableClusters: what cannot be read denies, rather than to be taken for absent (NA-9, NA-10).
 func TestUnreadableClusters(t *testing.T) {
 	a := &Authorizer{View: unknowing{fixture()}, ByMachine: true, Log: logr.Discard()}
-	if got := decided(a, ask(t, "foo-machine list pods")); !strings.Contains(got, "fake-err") {
-		t.Errorf("NA-9: got %s", got)
-	}
+	expect.Contains(t, decided(a, ask(t, "foo-machine list pods")), "fake-err", "NA-9")
 	byNode := &Authorizer{View: unknowing{&clusters{}}, Log: logr.Discard()}
 	if got := decided(byNode, ask(t, "new get secrets kube-system/config")); !strings.Contains(got, "error listing operating system config secrets: fake-err") {
 		t.Errorf("NA-10: got %s", got)
@@ -91,9 +89,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		t.Fatalf("OBS-7: got %v", families)
 	}
 	for _, key := range []string{" no_opinion", rule + " allow", rule + " deny", rule + " error", " deny"} {
-		if got[key] != 1 {
-			t.Errorf("OBS-7: %q is counted %v times, want once", key, got[key])
-		}
+		expect.Equal(t, got[key], 1, "OBS-7: %q is counted %v times, want once", key, got[key])
 	}
 	expect.Equal(t, len(got), 5, "OBS-7: got %v", got)
 }

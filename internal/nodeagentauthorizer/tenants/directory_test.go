@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -106,17 +107,11 @@ func TestServedOn(t *testing.T) {
 			f.write("web.yaml", entry("kubeconfig"))
 			f.looks()
 			want := spoil(f)
-			if err := f.look(t.Context()); !errors.Is(err, want) {
-				t.Errorf("got %v, want %v", err, want)
-			}
+			expect.ErrorIs(t, f.look(t.Context()), want)
 			f.wantAnswer(name, "web", "200 web of kubeconfig")
-			if f.begun[0].ended() {
-				t.Error("it is to serve no more")
-			}
+			expect.False(t, f.begun[0].ended(), "it is to serve no more")
 			for _, s := range f.begun[1:] {
-				if !s.ended() {
-					t.Error("what could not be served goes on")
-				}
+				expect.True(t, s.ended(), "what could not be served goes on")
 			}
 		})
 	}
@@ -129,18 +124,14 @@ func TestStart(t *testing.T) {
 	ctx, end := contextOf(t)
 	go func() { ended <- f.Start(ctx) }()
 	f.awaitPeriod()
-	if !f.Read() || f.NeedLeaderElection() {
-		t.Error("the folder has not been read, or only the leader reads it")
-	}
+	expect.True(t, f.Read() && !f.NeedLeaderElection(), "the folder has not been read, or only the leader reads it")
 	f.write("web.yaml", entry("kubeconfig"))
 	f.clock.Step(period)
 	f.awaitPeriod()
 	f.wantAnswer("a period later", "web", "200 web of kubeconfig")
 	f.wantBegun("a period later", 1, 1)
 	end()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, <-ended)
 	f.wantBegun("at the end", 1)
 }
 
@@ -152,15 +143,11 @@ func TestNotRead(t *testing.T) {
 	defer end()
 	go f.Start(ctx) //nolint:errcheck // It ends with the test.
 	f.awaitPeriod()
-	if f.Read() {
-		t.Error("a folder that is not there was read")
-	}
+	expect.False(t, f.Read(), "a folder that is not there was read")
 	must.Succeed(t, os.Mkdir(f.Path, 0o755))
 	f.clock.Step(period)
 	f.awaitPeriod()
-	if !f.Read() {
-		t.Error("the folder is there and was not read")
-	}
+	expect.True(t, f.Read(), "the folder is there and was not read")
 }
 
 // awaitPeriod waits until the folder has been looked at.

@@ -1,13 +1,12 @@
 package tenants
 
 import (
-	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	config "github.com/espalier-project/espalier/api/config/nodeagentauthorizer/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -35,9 +34,7 @@ func TestEntry(t *testing.T) {
 			got, _, err := readEntry(f.Path, "web")
 			switch {
 			case c.fails != "":
-				if err == nil || !strings.Contains(err.Error(), c.fails) {
-					t.Errorf("got %v, want %s", err, c.fails)
-				}
+				expect.ErrorContains(t, err, c.fails)
 			case err != nil:
 				t.Error(err)
 			case got.TargetClientConnection.Kubeconfig != c.kubeconfig || got.TargetClientConnection.QPS == 0 || got.AuthorizeWithSelectors != config.SelectorsFalse:
@@ -45,9 +42,8 @@ func TestEntry(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := readEntry(t.TempDir(), "web"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a file: %v", err)
-	}
+	_, _, err := readEntry(t.TempDir(), "web")
+	expect.ErrorIs(t, err, fs.ErrNotExist, "without a file")
 }
 
 // TestDigest: it changes with either file, and nothing moves from one to the other unseen.
@@ -59,9 +55,8 @@ func TestDigest(t *testing.T) {
 		f.write("kubeconfig", files[1])
 		_, digest, err := readEntry(f.Path, "web")
 		must.Succeed(t, err)
-		if other, found := seen[digest]; found {
-			t.Errorf("%q and %q have the same digest", files, other)
-		}
+		other, found := seen[digest]
+		expect.False(t, found, "%q and %q have the same digest", files, other)
 		seen[digest] = files[0] + files[1]
 		if _, again, err := readEntry(f.Path, "web"); err != nil || again != digest {
 			t.Errorf("%q: another digest without a change, %v", files, err)

@@ -99,9 +99,7 @@ func followed(t *testing.T, machineNamespace string, metrics *Metrics) (*View, s
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s", what)
-		}
+		must.False(t, time.Now().After(deadline), "not %s", what)
 	}
 }
 
@@ -121,9 +119,7 @@ func TestDeletedMachine(t *testing.T) {
 	eventually(t, "both known", func() bool { return known("stays") && known("goes") })
 	s.send(t, "machines", "DELETED", machine("goes", "4"))
 	eventually(t, "NA-11: forgotten", func() bool { return !known("goes") })
-	if !known("stays") {
-		t.Error("NA-11: another Machine is forgotten, too")
-	}
+	expect.True(t, known("stays"), "NA-11: another Machine is forgotten, too")
 }
 
 // TestFirstLabels: without Machines the first labels of a Node count, until another Node has its name (9.4).
@@ -219,9 +215,8 @@ func TestEveryKindIsFollowed(t *testing.T) {
 	eventually(t, "OBS-7: counted as undecodable", func() bool {
 		return samples(t, registry, "espalier_node_agent_authorizer_undecodable_objects_total")["Pod"] >= 1
 	})
-	if got := samples(t, registry, "espalier_node_agent_authorizer_last_contact_seconds"); len(got) != 5 {
-		t.Errorf("OBS-7: there is word of %d kinds, want 5: %v", len(got), got)
-	}
+	got := samples(t, registry, "espalier_node_agent_authorizer_last_contact_seconds")
+	expect.Equal(t, len(got), 5, "OBS-7: there is word of %d kinds, want 5: %v", len(got), got)
 	for resource := range s { // The new lists, after that, have no objects.
 		s.sendObject(t, resource, "ERROR", map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410})
 	}
@@ -233,16 +228,10 @@ func TestNamesAreShared(t *testing.T) {
 	v := &View{names: map[string]string{}}
 	for i := range namesKept + 1 {
 		name := fmt.Sprint("n", i)
-		if v.same(name) != name || v.same(strings.Clone(name)) != name {
-			t.Fatalf("%s is another name", name)
-		}
-		if len(v.names) > namesKept {
-			t.Fatalf("%d names are kept, want %d at most", len(v.names), namesKept)
-		}
+		must.True(t, v.same(name) == name && v.same(strings.Clone(name)) == name, "%s is another name", name)
+		must.True(t, len(v.names) <= namesKept, "%d names are kept, want %d at most", len(v.names), namesKept)
 	}
-	if len(v.names) != 1 {
-		t.Errorf("%d names are kept, want 1", len(v.names))
-	}
+	expect.Equal(t, len(v.names), 1, "names are kept")
 	first, second := "kept", strings.Clone("kept")
 	v.same(first)
 	expect.Equal(t, unsafe.StringData(v.same(second)), unsafe.StringData(first), "the second copy of a name is kept")
@@ -251,8 +240,7 @@ func TestNamesAreShared(t *testing.T) {
 // TestSelectorsMode: the configuration decides whether selectors are looked at, unless it leaves that to the API server.
 func TestSelectorsMode(t *testing.T) {
 	for mode, want := range map[SelectorMode]bool{SelectorsAlways: true, SelectorsNever: false} {
-		if got, err := (&View{mode: mode}).Selectors(t.Context()); got != want || err != nil {
-			t.Errorf("NAA-6: with mode %v: got %v, %v, want %v", mode, got, err, want)
-		}
+		got, err := (&View{mode: mode}).Selectors(t.Context())
+		expect.True(t, got == want && err == nil, "NAA-6: with mode %v: got %v, %v, want %v", mode, got, err, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -76,9 +75,8 @@ func TestUnseen(t *testing.T) {
 		"/api/v1/nodes/broken":                                      "error",
 	})
 	ctx := context.Background()
-	if m, found, err := v.Machine(ctx, "m"); err != nil || !found || m.Node != "n" || m.Secret != "osc" {
-		t.Errorf("Machine: got %v, %v, %v", m, found, err)
-	}
+	m, found, err := v.Machine(ctx, "m")
+	expect.True(t, err == nil && found && m.Node == "n" && m.Secret == "osc", "Machine: got %v, %v, %v", m, found, err)
 	if n, found, err := v.Node(ctx, "n"); err != nil || !found || n != (agent.Node{}) {
 		t.Errorf("T3-7: Node, without its labels: got %v, %v, %v", n, found, err)
 	}
@@ -126,14 +124,12 @@ func TestBursts(t *testing.T) {
 	var asking sync.WaitGroup
 	for i := range burst {
 		asking.Go(func() {
-			if _, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "joining"), "default", fmt.Sprint("gone-", i)); err != nil || found {
-				t.Errorf("T3-1: a Pod that is gone: got %v, %v", found, err)
-			}
+			_, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "joining"), "default", fmt.Sprint("gone-", i))
+			expect.True(t, err == nil && !found, "T3-1: a Pod that is gone: got %v, %v", found, err)
 		})
 	}
-	if node, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "other"), "default", "p"); err != nil || !found || node != "n" {
-		t.Errorf("T3-1: another agent's Pod: got %v, %v, %v", node, found, err)
-	}
+	node, found, err := v.NodeOfPod(ratelimit.WithClient(t.Context(), "other"), "default", "p")
+	expect.True(t, err == nil && found && node == "n", "T3-1: another agent's Pod: got %v, %v, %v", node, found, err)
 	asking.Wait()
 	expect.Equal(t, len(server.reads), burst+1, "objects were read")
 }
@@ -150,9 +146,8 @@ func TestPoolOf(t *testing.T) {
 			t.Errorf("9.4: %s: got %q, %v, %v", secret, pool, got, err)
 		}
 	}
-	if _, _, err := v.PoolOf(t.Context(), "away"); err == nil {
-		t.Error("9.4: a Secret that cannot be read is taken for none")
-	}
+	_, _, err := v.PoolOf(t.Context(), "away")
+	expect.Error(t, err, "9.4: a Secret that cannot be read is taken for none")
 }
 
 // samples returns the values of a metric by its labels, joined.
@@ -252,22 +247,17 @@ func TestFollows(t *testing.T) {
 	go func() { _ = v.Start(ctx) }()
 	deadline := time.Now().Add(10 * time.Second)
 	for !v.Synced() {
-		if time.Now().After(deadline) {
-			t.Fatal("AE-26, NAA-7: not synced")
-		}
+		must.False(t, time.Now().After(deadline), "AE-26, NAA-7: not synced")
 		select {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if silences := v.Silences(); len(silences) != 4 || silences["Node"] > time.Minute {
-		t.Errorf("section 3: got the silences %v", silences)
-	}
+	silences := v.Silences()
+	expect.True(t, len(silences) == 4 && silences["Node"] <= time.Minute, "section 3: got the silences %v", silences)
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.nodes.known["n"].Hostname != "h" || len(v.nodes.known) != 1 || v.ByMachine() {
-		t.Errorf("got %v", v.nodes.known)
-	}
+	expect.True(t, v.nodes.known["n"].Hostname == "h" && len(v.nodes.known) == 1 && !v.ByMachine(), "got %v", v.nodes.known)
 }
 
 // TestUnseenNode: labels of a Node that no watch has brought name no host: its agent may have patched it (9.4).
@@ -290,14 +280,10 @@ func TestReadsAreCounted(t *testing.T) {
 	v.metrics = NewMetrics(registry)
 	const name = "espalier_node_agent_authorizer_live_reads_total"
 	want := map[string]float64{outcomeFound: 0, outcomeAbsent: 0, outcomeLimited: 0, outcomeError: 0}
-	if got := samples(t, registry, name); !maps.Equal(got, want) {
-		t.Errorf("OBS-7: at the start there is %v, want %v", got, want)
-	}
+	expect.DeepEqual(t, samples(t, registry, name), want, "OBS-7: at the start")
 	for _, node := range []string{"n", "gone", "gone", "broken", "broken", "broken"} {
 		_, _, _ = v.Node(t.Context(), node)
 	}
 	want = map[string]float64{outcomeFound: 1, outcomeAbsent: 2, outcomeLimited: 0, outcomeError: 3}
-	if got := samples(t, registry, name); !maps.Equal(got, want) {
-		t.Errorf("OBS-7: got %v, want %v", got, want)
-	}
+	expect.DeepEqual(t, samples(t, registry, name), want, "OBS-7")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // landscape has many Shoots on one Seed with one CloudProfile, the shape that is worst for a page.
@@ -36,12 +37,10 @@ func TestBounds(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, SeedPath+"?"+query, nil))
 		runtime.ReadMemStats(&after)
-		if got := recorder.Body.Len(); got > 48<<20 {
-			t.Errorf("%s: the page has %d MiB", query, got>>20)
-		}
-		if shown := strings.Count(recorder.Body.String(), "| # "); shown > threshold {
-			t.Errorf("%s: %d vertices are shown", query, shown)
-		}
+		got := recorder.Body.Len()
+		expect.True(t, got <= 48<<20, "%s: the page has %d MiB", query, got>>20)
+		shown := strings.Count(recorder.Body.String(), "| # ")
+		expect.True(t, shown <= threshold, "%s: %d vertices are shown", query, shown)
 		if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 400 {
 			t.Errorf("%s: %d MiB were allocated", query, got)
 		}

@@ -69,9 +69,8 @@ func TestListing(t *testing.T) {
 		"| &nbsp;&nbsp;-&gt; (outgoing) (1)<br />\n" +
 		"| &nbsp;&nbsp;&nbsp;&nbsp;" + link("Seed", "", "a") + "<br />\n" +
 		"|<br />\n" + dashes
-	if got := listing(page); !strings.HasSuffix(got, want) {
-		t.Errorf("DBG-6/DBG-7: got\n%s\nwant it to end with\n%s", got, want)
-	}
+	got := listing(page)
+	expect.True(t, strings.HasSuffix(got, want), "DBG-6/DBG-7: got\n%s\nwant it to end with\n%s", got, want)
 	if !strings.Contains(page, `<form action="/debug/resource-dependency-graph" method="get"><select name="kind"><option value="">&lt;all&gt;</option><option value="BackupBucket">`) ||
 		!strings.Contains(page, `<option value="Shoot" selected>Shoot</option>`) || !strings.Contains(page, `<input type="submit" value="go">`) {
 		t.Error("DBG-5: the form is not as it should be")
@@ -136,9 +135,8 @@ func TestJSON(t *testing.T) {
 	example(h)
 	recorder, body := h.get(t, "?kind=Shoot&format=json")
 	want := `{"vertices":4,"edges":3,"filter":{"kind":"Shoot"},"shown":[{"kind":"Shoot","namespace":"garden-dev","name":"web","watched":true,"incoming":["CloudProfile:cp","Secret:garden-dev/x"],"outgoing":["Seed:a"]}]}`
-	if strings.TrimSpace(body) != want || recorder.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("got %s", body)
-	}
+	expect.True(t, strings.TrimSpace(body) == want && recorder.Header().Get("Content-Type") == "application/json",
+		"got %s", body)
 	_, body = h.get(t, "?explain&format=json&user=gardener.cloud:system:seed:a&group=gardener.cloud:system:seeds&verb=get&apiGroup=core.gardener.cloud&resource=cloudprofiles&objectName=cp")
 	var explained struct{ Explanation rules.Explanation }
 	if err := json.Unmarshal([]byte(body), &explained); err != nil || explained.Explanation.Decision != "Allow" || strings.Join(explained.Explanation.Path, " ") != "CloudProfile:cp Shoot:garden-dev/web Seed:a" {

@@ -47,9 +47,8 @@ func TestTwoPagesAtOnce(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if got := reading.Load(); got != atOnce {
-			t.Errorf("DBG-1/%d pages are made at once, want %d", got, atOnce)
-		}
+		got := reading.Load()
+		expect.Equal(t, got, atOnce, "DBG-1/%d pages are made at once", got)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		began := time.Now()
@@ -63,9 +62,8 @@ func TestTwoPagesAtOnce(t *testing.T) {
 		for _, code := range codes {
 			counts[code]++
 		}
-		if counts[http.StatusOK] != atOnce || counts[http.StatusServiceUnavailable] != len(codes)-atOnce {
-			t.Errorf("DBG-1/answers: %v", counts)
-		}
+		expect.True(t, counts[http.StatusOK] == atOnce && counts[http.StatusServiceUnavailable] == len(codes)-atOnce,
+			"DBG-1/answers: %v", counts)
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, SeedPath, nil))
 		expect.Equal(t, recorder.Code, http.StatusOK, "DBG-1/a turn is not given back")
@@ -90,9 +88,8 @@ func TestPagesAreStreamed(t *testing.T) {
 	for _, query := range []string{"all", "all&format=json"} {
 		w := &parts{ResponseWriter: httptest.NewRecorder()}
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, SeedPath+"?"+query, nil))
-		if w.largest > 2*bufferSize || w.all < 8*bufferSize {
-			t.Errorf("DBG-1/%s: of %d bytes %d were written at once", query, w.all, w.largest)
-		}
+		expect.True(t, w.largest <= 2*bufferSize && w.all >= 8*bufferSize,
+			"DBG-1/%s: of %d bytes %d were written at once", query, w.all, w.largest)
 	}
 }
 
@@ -102,9 +99,8 @@ func TestUnreadPagesEnd(t *testing.T) {
 	deadline := &deadlines{ResponseWriter: httptest.NewRecorder()}
 	began := time.Now()
 	h.ServeHTTP(deadline, httptest.NewRequest(http.MethodGet, SeedPath, nil))
-	if deadline.until.Before(began.Add(writing)) || deadline.until.After(time.Now().Add(writing)) {
-		t.Errorf("DBG-1/a page may be written until %s", deadline.until)
-	}
+	expect.True(t, !deadline.until.Before(began.Add(writing)) && !deadline.until.After(time.Now().Add(writing)),
+		"DBG-1/a page may be written until %s", deadline.until)
 }
 
 type deadlines struct {

@@ -58,9 +58,7 @@ func write(t *testing.T, items []item) string {
 	for _, i := range items {
 		must.Succeed(t, w.Add(i.kind, i.object))
 	}
-	if _, err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(w.Close()))
 	return dir
 }
 
@@ -94,12 +92,8 @@ func TestPropertyOfRoundTrip(t *testing.T) {
 		}
 		dir := write(t, items)
 		got, header, err := load(dir)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if !header.Taken.Equal(gardengen.Now) {
-			t.Errorf("seed %d: taken at %s", seed, header.Taken)
-		}
+		must.Succeed(t, err, "seed %d", seed)
+		expect.True(t, header.Taken.Equal(gardengen.Now), "seed %d: taken at %s", seed, header.Taken)
 		if diff := cmp.Diff(all(want.Seeds.Graph), all(got.Seeds.Graph)); diff != "" {
 			t.Fatalf("seed %d: the graph for seeds: %s", seed, diff)
 		}
@@ -148,19 +142,13 @@ func TestNothingSecret(t *testing.T) {
 	before, isAccount := account.DeepCopyObject().(*corev1.ServiceAccount)
 	written := contents(t, write(t, items))
 	for name, text := range written {
-		if strings.Contains(text, secret) {
-			t.Errorf("%s has what no edge needs: %s", name, text)
-		}
+		expect.False(t, strings.Contains(text, secret), "%s has what no edge needs: %s", name, text)
 	}
-	if !isAccount || cmp.Diff(before, account) != "" {
-		t.Error("the object itself was changed")
-	}
+	expect.True(t, isAccount && cmp.Diff(before, account) == "", "the object itself was changed")
 	for file, want := range map[string]string{
 		"gardenlets.seedmanagement.gardener.cloud.jsonl": `"backup"`, "managedseeds.seedmanagement.gardener.cloud.jsonl": `"config":{}`, "serviceaccounts.jsonl": `"token"`,
 	} {
-		if !strings.Contains(written[file], want) {
-			t.Errorf("%s lacks %s: %s", file, want, written[file])
-		}
+		expect.Contains(t, written[file], want, "%s lacks", file)
 	}
 }
 
@@ -170,9 +158,7 @@ func TestLeftOut(t *testing.T) {
 	expect.Equal(t, written["serviceaccounts.jsonl"], "")
 	w, err := Create(t.TempDir(), time.Unix(0, 0))
 	must.Succeed(t, err)
-	if err := w.Add(relation.Namespace, &corev1.Secret{}); err == nil {
-		t.Error("a Secret is taken")
-	}
+	expect.Error(t, w.Add(relation.Namespace, &corev1.Secret{}), "a Secret is taken")
 }
 
 func TestFaults(t *testing.T) {
@@ -202,18 +188,16 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, shoot)
-			if _, _, err := load(dir); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := load(dir)
+			must.Succeed(t, err)
 			c.change(t, dir)
 			if _, _, err := load(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, err := Create(write(t, shoot), time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Errorf("a folder with a dump is written into: %v", err)
-	}
+	expect.ErrorContains(t, expect.ErrorOf(Create(write(t, shoot), time.Unix(0, 0))), "not empty",
+		"a folder with a dump is written into")
 }
 
 // load makes both graphs of a dump, at its time.

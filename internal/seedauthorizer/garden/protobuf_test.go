@@ -40,12 +40,9 @@ func gardens() []*relation.Watch {
 // TestMessages: each field that is read from JSON has a number.
 func TestMessages(t *testing.T) {
 	for _, w := range gardens() {
-		if w.Message == nil {
-			t.Errorf("%s has no message", w.Resource.Resource)
-		}
-		if missing := protodecode.Missing(reflect.TypeOf(w.New()).Elem(), w.Message); len(missing) > 0 {
-			t.Errorf("%s: no number of %s", w.Resource.Resource, missing)
-		}
+		expect.True(t, w.Message != nil, "%s has no message", w.Resource.Resource)
+		expect.Empty(t, protodecode.Missing(reflect.TypeOf(w.New()).Elem(), w.Message),
+			"%s: no number of", w.Resource.Resource)
 	}
 }
 
@@ -119,9 +116,8 @@ func TestProtobufProperty(t *testing.T) {
 		expect.DeepEqual(t, fromProtobuf, fromJSON, "GR-8: %s (-JSON +Protocol Buffers)", raw)
 		owner, edges, keep := w.Contribute(fromJSON, state.Facts())
 		owner2, edges2, keep2 := w.Contribute(fromProtobuf, state.Facts())
-		if owner != owner2 || keep != keep2 || !slices.Equal(edges, edges2) {
-			t.Errorf("GR-8: JSON contributes %v, Protocol Buffers %v", edges, edges2)
-		}
+		expect.True(t, owner == owner2 && keep == keep2 && slices.Equal(edges, edges2),
+			"GR-8: JSON contributes %v, Protocol Buffers %v", edges, edges2)
 	})
 }
 
@@ -195,9 +191,8 @@ func TestForms(t *testing.T) {
 	fromProtobuf, other, _, _ := served(t, framed)
 	await(t, "the graph of JSON is not complete", fromJSON.Synced)
 	await(t, "the graph of Protocol Buffers is not complete", fromProtobuf.Synced)
-	if vertices, edges := one.Size(); vertices < 100 || edges < 200 {
-		t.Errorf("the graph has %d vertices and %d edges only", vertices, edges)
-	}
+	vertices, edges := one.Size()
+	expect.True(t, vertices >= 100 && edges >= 200, "the graph has %d vertices and %d edges only", vertices, edges)
 	expect.DeepEqual(t, lines(other), lines(one), "GR-8: (-JSON +Protocol Buffers)")
 }
 

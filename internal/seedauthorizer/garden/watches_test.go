@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -83,9 +84,7 @@ func serving(t *testing.T, s http.Handler, index *referrers.Index) (*Watches, *g
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
+		must.False(t, time.Now().After(deadline), "%v", what)
 	}
 }
 
@@ -116,16 +115,12 @@ func TestUndecodable(t *testing.T) {
 	secret := func(name string) graph.Vertex {
 		return graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: name + ".ca-cluster"}
 	}
-	if !g.Check(secret("good"), relation.SeedVertex("a")).Reached {
-		t.Error("the good one does not count")
-	}
+	expect.True(t, g.Check(secret("good"), relation.SeedVertex("a")).Reached, "the good one does not count")
 	bad := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "bad"}
-	if !g.Check(secret("bad"), bad).Known || g.Check(bad, relation.SeedVertex("a")).Reached {
-		t.Error("of the bad one counts what follows from its name, and nothing else")
-	}
-	if got, err := value(t, registry, "graph_undecodable_total", "Shoot"); err != nil || got != 1 {
-		t.Errorf("graph_undecodable_total: got %v, %v", got, err)
-	}
+	expect.True(t, g.Check(secret("bad"), bad).Known && !g.Check(bad, relation.SeedVertex("a")).Reached,
+		"of the bad one counts what follows from its name, and nothing else")
+	got, err := value(t, registry, "graph_undecodable_total", "Shoot")
+	expect.True(t, err == nil && got == 1, "graph_undecodable_total: got %v, %v", got, err)
 	if got, err := value(t, registry, "graph_undecodable_total", "Seed"); err != nil || got != 0 {
 		t.Errorf("graph_undecodable_total of Seeds: got %v, %v", got, err)
 	}
@@ -167,14 +162,10 @@ func TestContact(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Namespace for 11m0s") || !strings.Contains(err.Error(), "Shoot for 11m0s") {
 		t.Errorf("after eleven minutes: %v", err)
 	}
-	if err := quiet.Contact(0); err != nil {
-		t.Errorf("0 means never: %v", err)
-	}
+	expect.Succeed(t, quiet.Contact(0), "0 means never")
 	clock.Step(90 * time.Second)
 	if got, err := value(t, registry, "graph_last_contact_seconds", "Shoot"); err != nil || got < 90 || got > 91 {
 		t.Errorf("graph_last_contact_seconds: got %v, %v", got, err)
 	}
-	if err := w.Contact(10 * time.Minute); err != nil {
-		t.Errorf("after a minute and a half: %v", err)
-	}
+	expect.Succeed(t, w.Contact(10*time.Minute), "after a minute and a half")
 }

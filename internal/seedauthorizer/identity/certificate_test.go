@@ -70,9 +70,7 @@ func TestClientsOfCertificateRequests(t *testing.T) {
 		"2.3/another block": strings.ReplaceAll(readable, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
 	} {
 		got, err := SeedOfCertificateRequest([]byte(request), wantedUsages)
-		if err == nil || errors.Is(err, ErrNotClient) || got != "" {
-			t.Errorf("%s: got seed %q, %v", name, got, err)
-		}
+		expect.True(t, err != nil && !errors.Is(err, ErrNotClient) && got == "", "%s: got seed %q, %v", name, got, err)
 		if name == "2.3/garbage in it" {
 			continue
 		}

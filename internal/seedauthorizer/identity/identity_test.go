@@ -71,9 +71,8 @@ func FuzzSeedOfCertificateRequest(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"))
 	f.Fuzz(func(t *testing.T, request []byte) {
 		yamltest.Bounded(t, len(request), func() {
-			if seed, err := SeedOfCertificateRequest(request, wantedUsages); (err == nil) != (seed != "") {
-				t.Errorf("seed %q with error %v", seed, err)
-			}
+			seed, err := SeedOfCertificateRequest(request, wantedUsages)
+			expect.Equal(t, err == nil, seed != "", "seed %q with error %v", seed, err)
 		})
 	})
 }
@@ -97,13 +96,10 @@ func TestNames(t *testing.T) {
 		wellknown.Bootstrapper("garden", "x"): {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:garden:x": {"garden", "x"}, "gardener.cloud:system:seed-bootstrapper:x": {"", "x"},
 	} {
 		namespace, seed, ok := wellknown.ParseBootstrapper(name)
-		if !ok || namespace != want[0] || seed != want[1] {
-			t.Errorf("2.4: %q is %q, %q, %v", name, namespace, seed, ok)
-		}
+		expect.True(t, ok && namespace == want[0] && seed == want[1], "2.4: %q is %q, %q, %v", name, namespace, seed, ok)
 	}
 	for _, name := range []string{"gardener.cloud:system:seed-bootstrapper:garden:x:y", "gardener.cloud:system:seed-bootstrapper:garden:", "other"} {
-		if _, _, ok := wellknown.ParseBootstrapper(name); ok {
-			t.Errorf("B: %q should not be the name of a bootstrapper", name)
-		}
+		_, _, ok := wellknown.ParseBootstrapper(name)
+		expect.False(t, ok, "B: %q should not be the name of a bootstrapper", name)
 	}
 }

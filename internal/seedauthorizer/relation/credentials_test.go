@@ -8,6 +8,7 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 	"github.com/espalier-project/espalier/internal/externalapi/partialmeta"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -29,9 +30,8 @@ func TestKindOf(t *testing.T) {
 		"B-8/Secret, where none may stand": {partialmeta.Reference{APIVersion: "v1", Kind: "Secret"}, []graph.Kind{ConfigMap}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, known := kindOf(&c.reference, c.allowed); got != c.want || known != c.known {
-				t.Errorf("got %v, %v, want %v, %v", got, known, c.want, c.known)
-			}
+			got, known := kindOf(&c.reference, c.allowed)
+			expect.True(t, got == c.want && known == c.known, "got %v, %v, want %v, %v", got, known, c.want, c.known)
 		})
 	}
 }
@@ -41,12 +41,9 @@ func TestBackupCredentials(t *testing.T) {
 	seed := &gardencorev1beta1.Seed{}
 	must.Succeed(t, seedA().Into(seed))
 	backup := graph.Vertex{Kind: Secret, Namespace: "garden", Name: "backup"}
-	if got := BackupCredentials(seed.Spec.Backup); !slices.Equal(got, []graph.Vertex{backup}) {
-		t.Errorf("SHG-6: the Seed's backup names %v, want %v", got, backup)
-	}
-	if got := BackupCredentials(nil); len(got) > 0 {
-		t.Errorf("SHG-6: no backup names %v", got)
-	}
+	got := BackupCredentials(seed.Spec.Backup)
+	expect.DeepEqual(t, got, []graph.Vertex{backup}, "SHG-6: the Seed's backup names %v, want %v", got, backup)
+	expect.Empty(t, BackupCredentials(nil), "SHG-6: no backup names")
 	shoot := &gardencorev1beta1.Shoot{}
 	workers := []any{map[string]any{"name": "w"}, map[string]any{"name": "c", "controlPlane": map[string]any{"backup": map[string]any{"credentialsRef": secret("backup")}}}}
 	must.Succeed(t, builders.Shoot("garden", "s").With("spec.provider.workers", workers).Into(shoot))
@@ -76,15 +73,11 @@ func TestObserved(t *testing.T) {
 func TestWithout(t *testing.T) {
 	for _, w := range Watches {
 		for _, r := range w.Rows {
-			if !w.Has(r.ID) || w.Has(r.ID+"x") {
-				t.Errorf("%s: Has is wrong", r.ID)
-			}
+			expect.True(t, w.Has(r.ID) && !w.Has(r.ID+"x"), "%s: Has is wrong", r.ID)
 		}
 	}
 	g := newGarden(t)
 	_, all, _ := seeds.Contribute(seen(t, seeds, seedA()), g.Facts())
 	_, less, _ := seeds.Without(seeds.Rows[0].ID).Contribute(seen(t, seeds, seedA()), g.Facts())
-	if len(less) >= len(all) {
-		t.Errorf("without %s there are %d edges of %d", seeds.Rows[0].ID, len(less), len(all))
-	}
+	expect.True(t, len(less) < len(all), "without %s there are %d edges of %d", seeds.Rows[0].ID, len(less), len(all))
 }

@@ -77,9 +77,8 @@ func TestSizes(t *testing.T) {
 			total := g.total()
 			g.set(c.watch, c.object)
 			g.wantSize(c.want)
-			if g.total() != total || len(g.updates) != before {
-				t.Errorf("OBS-21: an update that changes nothing is counted: %v", g.updates)
-			}
+			expect.True(t, g.total() == total && len(g.updates) == before,
+				"OBS-21: an update that changes nothing is counted: %v", g.updates)
 			owner := c.watch.Owner(seen(t, c.watch, c.object))
 			g.Delete(c.watch, owner.Namespace, owner.Name)
 			g.wantSize(cmp.Or(c.left, "0 / 0"))
@@ -229,9 +228,8 @@ func TestBootstrapping(t *testing.T) {
 	has("B-11, ManagedSeed: expired", tokenOf, true)
 	g.set(seeds, childSeed("2026-11-21T13:00:00Z"))
 	has("B-11, ManagedSeed: valid", tokenOf, false)
-	if next := g.Expire(); !next.Equal(now.Add(3600e9)) {
-		t.Errorf("B-11: the next certificate expires at %v", next)
-	}
+	next := g.Expire()
+	expect.True(t, next.Equal(now.Add(3600e9)), "B-11: the next certificate expires at %v", next)
 	g.clock.SetTime(now.Add(3601e9))
 	if next := g.Expire(); !next.IsZero() {
 		t.Errorf("B-11: the next certificate expires at %v, want none", next)

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -37,9 +38,7 @@ func newGarden(t *testing.T) *garden {
 func seen(t *testing.T, w *Watch, o *builders.Object) runtime.Object {
 	t.Helper()
 	object := w.New()
-	if err := o.Into(object); err != nil {
-		t.Fatalf("%s: %v", Schema.Names[w.Kind], err)
-	}
+	must.Succeed(t, o.Into(object), "%s", Schema.Names[w.Kind])
 	return object
 }
 
@@ -60,9 +59,7 @@ func vertex(t *testing.T, text string) graph.Vertex {
 	t.Helper()
 	kindName, rest, _ := strings.Cut(text, ":")
 	kind, known := KindNamed(kindName)
-	if !known {
-		t.Fatalf("no kind %q", kindName)
-	}
+	must.True(t, known, "no kind %q", kindName)
 	// Names of ClusterRoleBindings have colons, but no slashes.
 	if namespace, name, found := strings.Cut(rest, "/"); found {
 		return graph.Vertex{Kind: kind, Namespace: namespace, Name: name}

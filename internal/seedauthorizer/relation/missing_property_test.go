@@ -11,7 +11,9 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // drawn is a drawn garden, and a property of each edge: its row joins what it joins.
@@ -106,9 +108,7 @@ func TestPropertyOfMissingLinks(t *testing.T) {
 		}
 	}
 	t.Logf("%d sets, by the number of links: %v", sets, byLinks)
-	if byLinks[1] < 100 || byLinks[2] < 20 {
-		t.Error("the gardens say little")
-	}
+	expect.True(t, byLinks[1] >= 100 && byLinks[2] >= 20, "the gardens say little")
 }
 
 func holds(t *testing.T, g *graph.Graph, c relation.Candidate, start, sink graph.Vertex, managed bool) {
@@ -129,9 +129,7 @@ func holds(t *testing.T, g *graph.Graph, c relation.Candidate, start, sink graph
 		}
 		undo()
 	}
-	if c.Path[0] != start || c.Path[len(c.Path)-1] != sink {
-		t.Fatalf("the path of %s is %v", text, c.Path)
-	}
+	must.True(t, c.Path[0] == start && c.Path[len(c.Path)-1] == sink, "the path of %s is %v", text, c.Path)
 }
 
 // noSingleLink tries single links that rows can make between the vertices that drawn objects have or name.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -101,15 +102,12 @@ func TestRows(t *testing.T) {
 				got = append(got, Schema.String(e.From)+" -> "+Schema.String(e.To))
 			}
 			for _, want := range c.want {
-				if !slices.Contains(got, want) {
-					t.Errorf("there is no %s among %q", want, got)
-				}
+				expect.True(t, slices.Contains(got, want), "there is no %s among %q", want, got)
 			}
 			if c.want == nil {
 				for _, edge := range got {
-					if strings.Contains(edge, "garden/x") || strings.Contains(edge, "CloudProfile") {
-						t.Errorf("there is %s", edge)
-					}
+					expect.True(t, !strings.Contains(edge, "garden/x") && !strings.Contains(edge, "CloudProfile"),
+						"there is %s", edge)
 				}
 			}
 		})
@@ -123,9 +121,7 @@ func refers(to builders.Reference) map[string]any {
 
 // TestKinds is BH-GR-11: a Quota is no vertex.
 func TestKinds(t *testing.T) {
-	if _, known := KindNamed("Quota"); known {
-		t.Error("BH-GR-11: there are Quotas in the graph")
-	}
+	expect.False(t, expect.OK(KindNamed("Quota")), "BH-GR-11: there are Quotas in the graph")
 }
 
 // TestWriters: of each link it is said who could make it, and of no other.
@@ -135,15 +131,11 @@ func TestWriters(t *testing.T) {
 		for _, w := range table {
 			for i := range w.Rows {
 				known[w.Rows[i].ID] = true
-				if (Link{Row: &w.Rows[i], Watch: w}).Writer() == "" {
-					t.Errorf("%s: nobody writes it", w.Rows[i].ID)
-				}
+				expect.True(t, (Link{Row: &w.Rows[i], Watch: w}).Writer() != "", "%s: nobody writes it", w.Rows[i].ID)
 			}
 		}
 	}
 	for id := range writersOfRows {
-		if !known[id] {
-			t.Errorf("%s is no row", id)
-		}
+		expect.True(t, known[id], "%s is no row", id)
 	}
 }

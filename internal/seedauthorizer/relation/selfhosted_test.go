@@ -1,11 +1,11 @@
 package relation
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -69,15 +69,11 @@ func TestSelfHosted(t *testing.T) {
 			for _, e := range edges {
 				got = append(got, Schema.String(e.From)+" -> "+Schema.String(e.To))
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 	for _, kind := range []graph.Kind{Seed, SecretBinding} {
-		if SelfHosted.Of(kind) != nil {
-			t.Errorf("6.2: %s is watched for self-hosted shoots", Schema.Names[kind])
-		}
+		expect.True(t, SelfHosted.Of(kind) == nil, "6.2: %s is watched for self-hosted shoots", Schema.Names[kind])
 	}
 	g := NewState(graph.New(SelfHostedSchema), newGarden(t).clock, nil)
 	for kind, o := range map[graph.Kind]*builders.Object{
@@ -88,9 +84,7 @@ func TestSelfHosted(t *testing.T) {
 	}
 	shoot := vertex(t, "Shoot:garden-dev/web")
 	for _, from := range []string{"Secret:garden-dev/creds", "ConfigMap:garden-dev/audit", "Shoot:garden-dev/web"} {
-		if !g.Graph.Check(vertex(t, from), shoot).Reached {
-			t.Errorf("%s does not lead to the Shoot", from)
-		}
+		expect.True(t, g.Graph.Check(vertex(t, from), shoot).Reached, "%s does not lead to the Shoot", from)
 	}
 }
 

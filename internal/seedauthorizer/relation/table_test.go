@@ -16,7 +16,9 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestRanks proves that no ordinary edge of the table can be part of a circle (C21): each leads to a higher rank.
@@ -59,17 +61,14 @@ func TestEveryReferenceIsFollowed(t *testing.T) {
 			covering := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(field string) bool {
 				return leaf != field && !strings.HasPrefix(leaf, field+".")
 			})
-			if len(covering) == 0 {
-				t.Errorf("%s: %s is neither followed nor listed as not followed", Schema.Names[w.Kind], leaf)
-			}
+			expect.True(t, len(covering) != 0,
+				"%s: %s is neither followed nor listed as not followed", Schema.Names[w.Kind], leaf)
 			for _, field := range covering {
 				used[field] = true
 			}
 		}
 		for field := range named {
-			if !used[field] {
-				t.Errorf("%s: the slice has no field %s", Schema.Names[w.Kind], field)
-			}
+			expect.True(t, used[field], "%s: the slice has no field %s", Schema.Names[w.Kind], field)
 		}
 	}
 }
@@ -230,9 +229,8 @@ func TestPropertyOfEvents(t *testing.T) {
 		}
 		for _, n := range want {
 			for _, seed := range []string{"a", "child"} {
-				if g.Graph.Check(n.Vertex, SeedVertex(seed)) != again.Graph.Check(n.Vertex, SeedVertex(seed)) {
-					r.Fatalf("%s to %s differs", Schema.String(n.Vertex), seed)
-				}
+				must.Equal(r, g.Graph.Check(n.Vertex, SeedVertex(seed)), again.Graph.Check(n.Vertex, SeedVertex(seed)),
+					"%s to %s differs", Schema.String(n.Vertex), seed)
 			}
 		}
 	})

@@ -151,9 +151,7 @@ func TestTimeTravel(t *testing.T) {
 		must.Succeed(t, o.Into(object))
 		must.Succeed(t, to.Add(relation.Shoot, object))
 	}
-	if _, err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(to.Close()))
 	get := func(seed, name string) auditgen.Request {
 		return auditgen.Seed(seed, "get shoots"+core+" garden-dev/"+name)
 	}
@@ -287,7 +285,6 @@ func TestSpeed(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	t.Logf("%d lines in %s, %d MiB kept", r.Lines, time.Since(started), (after.HeapAlloc-before.HeapAlloc)>>20)
-	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 50<<20 {
-		t.Errorf("RPL-6: %d bytes are kept", kept)
-	}
+	kept := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	expect.True(t, kept <= 50<<20, "RPL-6: %d bytes are kept", kept)
 }

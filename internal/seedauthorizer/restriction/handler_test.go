@@ -185,9 +185,7 @@ func ask(t *testing.T, text, object string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	words := strings.Fields(text + " ")
 	client, known := clients[words[0]]
-	if !known {
-		t.Fatalf("%q begins with no client", text)
-	}
+	must.True(t, known, "%q begins with no client", text)
 	r := &admissionv1.AdmissionRequest{UserInfo: client, Operation: admissionv1.Operation(words[1])}
 	if len(words) > 2 {
 		group, known := apiGroups[words[2]]
@@ -224,9 +222,7 @@ func decided(t *testing.T, g garden, question, object string) string {
 	reader := &counting{garden: g}
 	h := &Handler{Reader: reader, Graph: graphOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 	response := respond(h.Decide, ask(t, question, object))
-	if len(reader.read) > maxReads {
-		t.Errorf("%s took reads of %q", question, reader.read)
-	}
+	expect.True(t, len(reader.read) <= maxReads, "%s took reads of %q", question, reader.read)
 	if response.Result == nil || response.Result.Reason != "" && response.Result.Code != 409 || len(response.Patch) > 0 || len(response.Warnings) > 0 || len(response.AuditAnnotations) > 0 {
 		t.Fatalf("RES-9: got %+v", response)
 	}
@@ -527,9 +523,7 @@ func (panics) Get(context.Context, schema.GroupVersionResource, string, string, 
 func TestPanic_IsRefused(t *testing.T) {
 	h := &Handler{Reader: panics{garden{}}, Graph: graphOf(t, garden{}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}
 	response := respond(h.Decide, ask(t, "gardenlet CREATE shootstates n/x", "{}"))
-	if response.Allowed || response.Result.Code != 500 {
-		t.Errorf("CW-2: got %+v", response)
-	}
+	expect.True(t, !response.Allowed && response.Result.Code == 500, "CW-2: got %+v", response)
 }
 
 func FuzzHandle(f *testing.F) {
@@ -541,9 +535,7 @@ func FuzzHandle(f *testing.F) {
 		r.Resource = metav1.GroupVersionResource{Group: apiGroups[resource], Version: "v1", Resource: resource}
 		r.Namespace, r.Name, r.Object.Raw = namespace, name, object
 		yamltest.Bounded(t, len(object), func() {
-			if response := respond(h.Decide, r); response.Result == nil {
-				t.Error("there is no result")
-			}
+			expect.True(t, respond(h.Decide, r).Result != nil, "there is no result")
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/ratelimit/ratelimittest"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestReads: what one creation costs does not depend on how many ManagedSeeds there are (RES-33).
@@ -67,9 +68,8 @@ func TestReads_WaitByClient(t *testing.T) {
 			if response.Result.Code != c.code || len(reader.read) != c.reads {
 				t.Errorf("code %d (%s) after %d reads, want %d after %d", response.Result.Code, response.Result.Message, len(reader.read), c.code, c.reads)
 			}
-			if got := strings.Join(queue.Seen, ", "); got != c.waits {
-				t.Errorf("the reads of %q wait", got)
-			}
+			got := strings.Join(queue.Seen, ", ")
+			expect.Equal(t, got, c.waits, "the reads of %q wait", got)
 		})
 	}
 }

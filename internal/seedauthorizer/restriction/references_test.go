@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -50,9 +51,8 @@ func neverAllowedUnreadable(t *testing.T, decide decide, r *admissionv1.Admissio
 		*raw = []byte("{}")
 		if !respond(decide, r).Allowed {
 			*raw = []byte("{]")
-			if got := respond(decide, r); got.Allowed || got.Result.Code < 400 {
-				t.Errorf("RES-6: %s cannot be read: got %+v", what, got)
-			}
+			got := respond(decide, r)
+			expect.True(t, !got.Allowed && got.Result.Code >= 400, "RES-6: %s cannot be read: got %+v", what, got)
 		}
 		*raw = was
 	}
@@ -130,14 +130,12 @@ func TestReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {
 				if c.checked && !checked {
-					if got, _ := updated(t, g, checked, c.question, c.old, c.object); got != "allowed" {
-						t.Errorf("with references Trusted: got %s", got)
-					}
+					expect.Equal(t, expect.First(updated(t, g, checked, c.question, c.old, c.object)), "allowed",
+						"with references Trusted")
 					continue
 				}
-				if got, _ := updated(t, g, checked, c.question, c.old, c.object); got != c.want {
-					t.Errorf("checked %v: got %s, want %s", checked, got, c.want)
-				}
+				expect.Equal(t, expect.First(updated(t, g, checked, c.question, c.old, c.object)), c.want,
+					"checked %v", checked)
 			}
 		})
 	}
@@ -162,14 +160,12 @@ func TestOwnBackup_NeedsAPath(t *testing.T) {
 		Graph:  graphOf(t, garden{"seeds seed": text(builders.Seed("seed"))}), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard(),
 	}
 	for name, want := range map[string]bool{"new": true, "other": false} {
-		if got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket(name)))); got.Allowed != want {
-			t.Errorf("RES-37: credentials %s: got %+v", name, got.Result)
-		}
+		got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket(name))))
+		expect.Equal(t, got.Allowed, want, "RES-37: credentials %s: got %+v", name, got.Result)
 	}
 	h.Reader = garden{"seeds seed": "error"}
-	if got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket("new")))); got.Result.Code != 500 {
-		t.Errorf("RES-37: the Seed cannot be read: got %+v", got.Result)
-	}
+	got := respond(h.Decide, ask(t, "gardenlet CREATE backupbuckets b", text(bucket("new"))))
+	expect.Equal(t, got.Result.Code, 500, "RES-37: the Seed cannot be read: got %+v", got.Result)
 }
 
 // TestUpdates: changes of what belongs to others or would are refused (RES-35, RES-36), in every mode.
@@ -209,9 +205,8 @@ func TestUpdates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {
 				got, reads := updated(t, g, checked, c.question, c.old, c.object)
-				if got != c.want || reads != c.reads {
-					t.Errorf("checked %v: got %s after %d reads, want %s after %d", checked, got, reads, c.want, c.reads)
-				}
+				expect.True(t, got == c.want && reads == c.reads,
+					"checked %v: got %s after %d reads, want %s after %d", checked, got, reads, c.want, c.reads)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -81,17 +82,13 @@ func TestReservedNames_AreRefused(t *testing.T) {
 				if got := errors.As(err, &refusal) && refusal.Code == 403; got != want || err != nil && !got {
 					t.Errorf("RSA-4/%s: refused %v, want %v: %v", who, got, want, err)
 				}
-				if sent := sends(t, r); sent != (c.refused || c.sent != "") {
-					t.Errorf("RSA-5/%s: sent %v", who, sent)
-				}
+				expect.Equal(t, sends(t, r), c.refused || c.sent != "", "RSA-5/%s: sent", who)
 			}
 		})
 	}
 	unreadable := accountRequest(t, "UPDATE secrets garden-p x", secret(tokenType, reservedName), "{}")
 	unreadable.UserInfo, unreadable.OldObject.Raw = askingForAccounts["member"], []byte("{]")
-	if err := Reserved(t.Context(), unreadable); err == nil {
-		t.Error("RSA-3: an object that cannot be read is admitted")
-	}
+	expect.Error(t, Reserved(t.Context(), unreadable), "RSA-3: an object that cannot be read is admitted")
 }
 
 func accountRequest(t *testing.T, question, object, old string) *admissionv1.AdmissionRequest {
@@ -137,8 +134,6 @@ func sends(t *testing.T, r *admissionv1.AdmissionRequest) bool {
 		r.SubResource, apiserver.Operation(r.Operation), nil, false, &user.DefaultInfo{Name: r.UserInfo.Username, Groups: r.UserInfo.Groups})
 	versioned := &apiserver.VersionedAttributes{Attributes: attributes, VersionedObject: apiserver.NewLazyObject(attributes.GetObject()), VersionedOldObject: apiserver.NewLazyObject(attributes.GetOldObject()), VersionedKind: attributes.GetKind()}
 	result := matchconditions.NewMatcher(evaluator, w.FailurePolicy, "webhook", "validate", w.Name).Match(t.Context(), versioned, nil, nil)
-	if result.Error != nil {
-		t.Fatalf("RSA-5: the condition fails: %v", result.Error)
-	}
+	must.Succeed(t, result.Error, "RSA-5: the condition fails")
 	return result.Matches
 }

@@ -5,6 +5,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -96,9 +97,8 @@ func TestShootReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, checked := range []bool{false, true} {
 				got, reads := updated(t, g, checked, c.question, c.old, c.object)
-				if got != c.want || reads != c.reads {
-					t.Errorf("checked %v: got %s after %d reads, want %s after %d", checked, got, reads, c.want, c.reads)
-				}
+				expect.True(t, got == c.want && reads == c.reads,
+					"checked %v: got %s after %d reads, want %s after %d", checked, got, reads, c.want, c.reads)
 			}
 		})
 	}

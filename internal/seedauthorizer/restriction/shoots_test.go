@@ -24,9 +24,7 @@ func shootDecided(t *testing.T, g garden, question, object string) string {
 	reader := &counting{garden: g}
 	h := SelfHosted{&Handler{Reader: reader, Graph: graphOf(t, g), Shoots: shootsOf(t, g), Clock: clocktesting.NewFakePassiveClock(now), Log: logr.Discard()}}
 	response := respond(h.Decide, ask(t, question, object))
-	if len(reader.read) > 1 {
-		t.Errorf("%s took reads of %q", question, reader.read)
-	}
+	expect.True(t, len(reader.read) <= 1, "%s took reads of %q", question, reader.read)
 	if response.Allowed {
 		neverAllowedUnread(t, reader.read, g, question, object, func(g garden) *Handler {
 			return &Handler{Reader: g, Graph: h.Graph, Shoots: h.Shoots, Clock: h.Clock, Log: h.Log}
@@ -112,7 +110,6 @@ func TestShootRestriction_DecidesByResource(t *testing.T) {
 			expect.Equal(t, shootDecided(t, c.garden, c.question, c.object), c.want)
 		})
 	}
-	if got := shootDecided(t, nil, "shoot-gardenlet DELETE shootstates n/s", "null"); !strings.HasPrefix(got, "400 unexpected operation") {
-		t.Errorf("8.3: got %s", got)
-	}
+	got := shootDecided(t, nil, "shoot-gardenlet DELETE shootstates n/s", "null")
+	expect.True(t, strings.HasPrefix(got, "400 unexpected operation"), "8.3: got %s", got)
 }

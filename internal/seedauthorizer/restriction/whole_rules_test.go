@@ -131,16 +131,12 @@ func TestRegistrationsHaveEachRule(t *testing.T) {
 				for _, resource := range rule.Resources {
 					for _, operation := range rule.Operations {
 						key := schema.GroupResource{Group: rule.APIGroups[0], Resource: resource}.String() + " " + string(operation)
-						if got[key] || !c.want[key] {
-							t.Errorf("%s: %s is sent and not judged, or sent twice", name, key)
-						}
+						expect.True(t, !got[key] && c.want[key], "%s: %s is sent and not judged, or sent twice", name, key)
 						got[key] = true
 					}
 				}
 			}
-			if len(got) != len(c.want) {
-				t.Errorf("%s: sends %d kinds of requests, want %d", name, len(got), len(c.want))
-			}
+			expect.Equal(t, len(got), len(c.want), "%s: sends %d kinds of requests", name, len(got))
 			if c.of.TimeoutSeconds == nil || *c.of.TimeoutSeconds != 10 || *c.of.FailurePolicy != admissionregistrationv1.Fail {
 				t.Errorf("%s: got timeout %v, failure policy %v", name, c.of.TimeoutSeconds, *c.of.FailurePolicy)
 			}
@@ -176,7 +172,5 @@ func TestReadsHaveRights(t *testing.T) {
 		"leases.coordination.k8s.io", "managedseeds.seedmanagement.gardener.cloud", "namespaces", "secrets", "seeds.core.gardener.cloud", "serviceaccounts",
 		"shoots.core.gardener.cloud", "shootstates.core.gardener.cloud",
 	}
-	if got := resources(SeedReads()); !slices.Equal(got, want) {
-		t.Errorf("RES-2: SeedRestriction may read %v, want %v", got, want)
-	}
+	expect.DeepEqual(t, resources(SeedReads()), want, "RES-2: SeedRestriction may read")
 }

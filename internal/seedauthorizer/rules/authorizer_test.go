@@ -69,9 +69,8 @@ func decides(t *testing.T, name, only, question, want string) {
 		t.Run(name+"/"+scope+"/"+question, func(t *testing.T) {
 			a := ruled()
 			a.ReadAll = readAll
-			if got := decided(a, ask(t, question)); !matches(got, want) {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			got := decided(a, ask(t, question))
+			expect.True(t, matches(got, want), "got %s, want %s", got, want)
 		})
 	}
 }
@@ -370,9 +369,8 @@ func TestSelectors(t *testing.T) {
 		"gardenlet list cloudprofiles own":   "allowed",                          // A name is looked for in the graph (SEL-9).
 		"gardenlet list gardenlets garden/x": "allowed",                          // So it is with a name where names are selected (SEL-7).
 	} {
-		if got := decided(a, ask(t, question)); !matches(got, want) {
-			t.Errorf("SEL-7/SEL-8, not possible: %s: got %s, want %s", question, got, want)
-		}
+		got := decided(a, ask(t, question))
+		expect.True(t, matches(got, want), "SEL-7/SEL-8, not possible: %s: got %s, want %s", question, got, want)
 	}
 	a.Selectors = selectors{err: errFake}
 	want := "error: failed checking if authorization with selectors is possible: failed checking whether 'AuthorizeWithSelectors' feature is enabled: fake-err"
@@ -409,12 +407,9 @@ func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 				a.Graph.Remove(relation.SeedVertex("seed"))
 				want = len(c.live.objects) // Only the Seed itself.
 			}
-			if got := decided(a, ask(t, c.question)); !matches(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			if c.live.asked != want {
-				t.Errorf("looked up %d times, want %d", c.live.asked, want)
-			}
+			got := decided(a, ask(t, c.question))
+			expect.True(t, matches(got, c.want), "got %s, want %s", got, c.want)
+			expect.Equal(t, c.live.asked, want, "looked up %d times", c.live.asked)
 		})
 	}
 	t.Run("B-5/known vertices and what is only referred to are not looked up", func(t *testing.T) {
@@ -422,13 +417,9 @@ func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 		l := &live{}
 		a.Live = l
 		for _, question := range []string{"gardenlet patch shoots n/foreign", "gardenlet get secrets n/x", "gardenlet get cloudprofiles x", "gardenlet delete shoots n/x", "gardenlet delete secrets seed-other/x"} {
-			if got := decided(a, ask(t, question)); got == "allowed" {
-				t.Errorf("%s is allowed", question)
-			}
+			expect.True(t, decided(a, ask(t, question)) != "allowed", "%s is allowed", question)
 		}
-		if l.asked != 0 {
-			t.Errorf("looked up %d times", l.asked)
-		}
+		expect.Equal(t, l.asked, 0, "looked up %d times", l.asked)
 	})
 }
 
@@ -449,9 +440,8 @@ func TestWriteScope(t *testing.T) {
 		"gardenlet update secrets n/web.ca-cluster": "allowed",
 		"gardenlet patch shoots n/web":              "allowed",
 	} {
-		if got := decided(a, ask(t, question)); !matches(got, want) {
-			t.Errorf("B-6: %s: got %s, want %s", question, got, want)
-		}
+		got := decided(a, ask(t, question))
+		expect.True(t, matches(got, want), "B-6: %s: got %s, want %s", question, got, want)
 	}
 	a.WriteOwned = false
 	expect.Equal(t, decided(a, ask(t, "gardenlet update secrets n/dns")), "allowed", "B-6: as today")

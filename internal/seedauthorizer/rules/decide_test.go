@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,15 +52,12 @@ func TestEachStep_EndsItsRequest(t *testing.T) {
 			if !isResource {
 				attributes = ask(t, c.question.(string))
 			}
-			if got := decided(a, attributes); !matches(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			got := decided(a, attributes)
+			expect.True(t, matches(got, c.want), "got %s, want %s", got, c.want)
 			if decision, _, _ := a.Authorize(t.Context(), attributes); decision == authorizer.DecisionDeny {
 				t.Error("C2/BH-SA-2: nothing is denied")
 			}
-			if e := a.Explain(t.Context(), attributes); e.Rule != c.rule {
-				t.Errorf("got rule %q, want %q", e.Rule, c.rule)
-			}
+			expect.Equal(t, a.Explain(t.Context(), attributes).Rule, c.rule, "got rule")
 		})
 	}
 }
@@ -113,9 +109,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 		err  error
 		want []float64
 	}{{decision{allowed: true}, nil, []float64{1}}, {decision{}, nil, []float64{1, 1}}, {decision{allowed: true}, errFake, []float64{1, 1, 1}}} {
-		if m.decided(c.v, c.err); !slices.Equal(counts(), c.want) {
-			t.Errorf("SA-1: got %v, want %v", counts(), c.want)
-		}
+		m.decided(c.v, c.err)
+		expect.DeepEqual(t, counts(), c.want, "SA-1")
 	}
 	(*Metrics)(nil).decided(decision{}, nil) // Without metrics nothing is counted.
 }

@@ -102,9 +102,7 @@ func ask(t *testing.T, text string) authorizer.AttributesRecord {
 	t.Helper()
 	words := strings.Fields(text)
 	client := clients[words[0]]
-	if client == nil {
-		t.Fatalf("%q begins with no client", text)
-	}
+	must.True(t, client != nil, "%q begins with no client", text)
 	a := authorizer.AttributesRecord{User: client, Verb: words[1], ResourceRequest: true}
 	a.Resource, a.Subresource, _ = strings.Cut(words[2], "/")
 	if resource, group, found := strings.Cut(a.Resource, "."); found {

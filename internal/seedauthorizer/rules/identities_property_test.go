@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
@@ -70,9 +71,7 @@ func TestPropertyOfIdentities(t *testing.T) {
 	})
 	t.Logf("made %v, %d rights", made, reached)
 	for _, way := range ways[:2] {
-		if made[way] == 0 || reached == 0 {
-			t.Errorf("nothing was made by %s: that says little", way)
-		}
+		expect.True(t, made[way] != 0 && reached != 0, "nothing was made by %s: that says little", way)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/restriction"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 )
 
@@ -45,9 +46,7 @@ func TestPropertyOfOwnHand(t *testing.T) {
 			}
 			t.Logf("%v", l.writes)
 			for _, part := range parts {
-				if l.writes[part] == 0 {
-					t.Errorf("no %s was written", part)
-				}
+				expect.True(t, l.writes[part] != 0, "no %s was written", part)
 			}
 			if *propertyTimes < 50 {
 				return // Too few to say that nothing is reached over an edge.

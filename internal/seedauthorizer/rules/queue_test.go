@@ -52,9 +52,8 @@ func TestLookups_WaitByClient(t *testing.T) {
 			if c.client == "garden-extension" {
 				question.User = &user.DefaultInfo{Name: "system:serviceaccount:garden:extension-shoot--s--f", Groups: gardenExtension.Groups}
 			}
-			if got := decided(asks, question); !matches(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			got := decided(asks, question)
+			expect.True(t, matches(got, c.want), "got %s, want %s", got, c.want)
 			expect.Equal(t, strings.Join(seeds.Seen, ", "), c.seeds, "look-ups for seeds")
 			expect.Equal(t, strings.Join(shoots.Seen, ", "), c.shoots, "look-ups for shoots")
 		})
@@ -75,9 +74,7 @@ func TestInventedClients(t *testing.T) {
 			decided(w.shoots, question)
 		}
 	}
-	if w.live.asked != 0 || len(queue.Seen) != 0 {
-		t.Errorf("T3-2: %d objects were looked up", w.live.asked)
-	}
+	expect.True(t, w.live.asked == 0 && len(queue.Seen) == 0, "T3-2: %d objects were looked up", w.live.asked)
 	if got := decided(w.shoots, ask(t, "shoot-gardenlet patch shoots/status n/s")); got != "no opinion" || len(queue.Seen) != 0 {
 		t.Errorf("SHI-3: the Shoot itself: got %s, in the queue are %q", got, queue.Seen)
 	}

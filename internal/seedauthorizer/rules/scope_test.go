@@ -13,16 +13,14 @@ import (
 // exist is not told of.
 func TestOwnSeed_IsLookedUp(t *testing.T) {
 	w := newWorld(time.Unix(0, 0))
-	if got := decided(w.seeds, ask(t, "gardenlet get seeds seed")); !matches(got, "no opinion: no relationship found") {
-		t.Errorf("BH-SA-27, D-1: it does not exist: got %s", got)
-	}
+	got := decided(w.seeds, ask(t, "gardenlet get seeds seed"))
+	expect.True(t, matches(got, "no opinion: no relationship found"), "BH-SA-27, D-1: it does not exist: got %s", got)
 	w.live.objects["seeds:/seed"] = objectOf(t, relation.Seed, builders.Seed("seed"))
 	for _, question := range []string{"gardenlet get seeds seed", "extension watch seeds seed"} {
 		expect.Equal(t, decided(w.seeds, ask(t, question)), "allowed", "BH-SA-27, T3-2: %s", question)
 	}
-	if got := decided(w.seeds, ask(t, "gardenlet get seeds other")); got == "allowed" {
-		t.Error("BH-SA-27, D-1: another Seed is read")
-	}
+	expect.True(t, decided(w.seeds, ask(t, "gardenlet get seeds other")) != "allowed",
+		"BH-SA-27, D-1: another Seed is read")
 }
 
 // The garden's namespace and identity, and the own Seed, are read by name always under readScope All, and by path under
@@ -75,9 +73,8 @@ func TestReadScope_DecidesAboutTheGardensObjects(t *testing.T) {
 			expect.Equal(t, decided(w.seeds, ask(t, question)), "allowed", "SR-24/%s: %s", stage.name, question)
 		}
 		for _, question := range []string{"gardenlet patch seeds other", "gardenlet get namespaces seed-other/seed-other", "gardenlet get seeds other", "extension get namespaces kube-system/kube-system"} {
-			if got := decided(w.seeds, ask(t, question)); got == "allowed" {
-				t.Errorf("SR-19, SR-24/%s: %s is allowed", stage.name, question)
-			}
+			expect.True(t, decided(w.seeds, ask(t, question)) != "allowed",
+				"SR-19, SR-24/%s: %s is allowed", stage.name, question)
 		}
 	}
 }

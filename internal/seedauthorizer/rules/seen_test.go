@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -74,9 +75,8 @@ func TestParentAndUnseen(t *testing.T) {
 		"gardenlet patch shoots n/new": "no opinion: no relationship found", "gardenlet delete backupbuckets new": "no opinion: no relationship found",
 		"gardenlet update controllerinstallations new": "no opinion: no relationship found", "gardenlet patch seeds child": "allowed",
 	} {
-		if got := decided(w.seeds, ask(t, question)); !matches(got, want) {
-			t.Errorf("%s: got %s, want %s", question, got, want)
-		}
+		got := decided(w.seeds, ask(t, question))
+		expect.True(t, matches(got, want), "%s: got %s, want %s", question, got, want)
 	}
 }
 
@@ -92,9 +92,8 @@ func TestSelfHostedWritesItself(t *testing.T) {
 		"shoot-extension get serviceaccounts garden-n/extension-shoot--s--e": "allowed", "shoot-extension patch gardenlets garden-n/self-hosted-shoot-s": "allowed",
 	} {
 		w.live.exists = map[string]bool{"secrets:garden/backup": true}
-		if got := decided(w.shoots, ask(t, question)); !matches(got, want) {
-			t.Errorf("%s: got %s, want %s", question, got, want)
-		}
+		got := decided(w.shoots, ask(t, question))
+		expect.True(t, matches(got, want), "%s: got %s, want %s", question, got, want)
 	}
 }
 
@@ -114,16 +113,11 @@ func TestExplainAsksNobody(t *testing.T) {
 	for _, question := range []string{"gardenlet delete secrets garden/foo", "gardenlet patch shoots n/new", "gardenlet list shoots", "gardenlet get cloudprofiles x"} {
 		w.seeds.Explain(context.Background(), ask(t, question))
 	}
-	if w.live.asked > 0 {
-		t.Errorf("%d look-ups were made", w.live.asked)
-	}
-	if after := counted(t, registry); after != before {
-		t.Errorf("metrics went from %v to %v", before, after)
-	}
+	expect.Equal(t, w.live.asked, 0, "look-ups were made")
+	expect.Equal(t, counted(t, registry), before, "metrics went from %v to", before)
 	w.seeds.Selectors = unasked{t}
-	if e := w.seeds.Explain(context.Background(), ask(t, "gardenlet list shoots")); e.Decision != "Error" {
-		t.Errorf("whether the API server sends selectors is not known: got %+v", e)
-	}
+	expect.Equal(t, w.seeds.Explain(context.Background(), ask(t, "gardenlet list shoots")).Decision, "Error",
+		"whether the API server sends selectors is not known")
 }
 
 // counted is the sum of everything that was counted.

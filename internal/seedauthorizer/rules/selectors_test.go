@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -184,18 +185,15 @@ func TestPropertyOfSelectors(t *testing.T) {
 			}
 			allowed++
 			for _, of := range labelledObjects(rule.key, rule.keyNamesClient) {
-				if labels.NewSelector().Add(requirements...).Matches(of) {
-					t.Fatalf("B-7: seed %d: %s: %s shows an object with %v", seed, id, requirements, of)
-				}
+				must.False(t, labels.NewSelector().Add(requirements...).Matches(of),
+					"B-7: seed %d: %s: %s shows an object with %v", seed, id, requirements, of)
 			}
 			if more := labelRequirement(g); more != nil && !decide(append(requirements, *more)) {
 				t.Fatalf("SEL-4: seed %d: %s: %s is allowed, but not with %s", seed, id, requirements, more)
 			}
 		}
 	}
-	if allowed < 1000 {
-		t.Errorf("only %d selectors were allowed", allowed)
-	}
+	expect.True(t, allowed >= 1000, "only %d selectors were allowed", allowed)
 }
 
 // labelledObjects are labels of objects that are not the client's.

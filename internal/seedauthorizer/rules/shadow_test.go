@@ -66,9 +66,8 @@ func TestShadowWider(t *testing.T) {
 	a.WriteOwned, a.Shadow = true, &Policy{ReadAll: true}
 	for _, question := range []string{"gardenlet get shoots n/foreign", "gardenlet update secrets n/own"} {
 		v, err := a.decide(t.Context(), ask(t, question), asking{})
-		if err != nil || v.allowed || v.shadow.outcome != authorization.WouldAllow {
-			t.Errorf("SHD-1: %s: got %+v, %v", question, v, err)
-		}
+		expect.True(t, err == nil && !v.allowed && v.shadow.outcome == authorization.WouldAllow,
+			"SHD-1: %s: got %+v, %v", question, v, err)
 	}
 }
 
@@ -79,9 +78,8 @@ func TestShadowOfLookedUp(t *testing.T) {
 	w.live.objects["shoots:n/new"] = objectOf(t, relation.Shoot, builders.Shoot("n", "new").OnSeed("seed"))
 	w.seeds.Shadow = &Policy{ReadAll: true, WriteOwned: true}
 	v, err := w.seeds.decide(t.Context(), ask(t, "gardenlet get shoots n/new"), asking{live: true})
-	if err != nil || !v.allowed || v.shadow.outcome != authorization.Same || w.live.asked != 1 {
-		t.Errorf("SHD-1: got %+v, %v, %d reads", v, err, w.live.asked)
-	}
+	expect.True(t, err == nil && v.allowed && v.shadow.outcome == authorization.Same && w.live.asked == 1,
+		"SHD-1: got %+v, %v, %d reads", v, err, w.live.asked)
 }
 
 // TestPropertyOfShadow: on drawn gardens, whatever is asked by whomever, the shadow policy says what an authorizer with this policy says, or that it is
@@ -129,9 +127,7 @@ func TestPropertyOfShadow(t *testing.T) {
 		}
 	}
 	t.Logf("%d compared, %d different", compared, different)
-	if compared < 300 || different < 200 {
-		t.Error("the reviews say little")
-	}
+	expect.True(t, compared >= 300 && different >= 200, "the reviews say little")
 }
 
 // TestShadowCounted: differences are counted by rule, class of client and outcome, and one line a series and ten seconds is logged.
@@ -149,9 +145,7 @@ func TestShadowCounted(t *testing.T) {
 	a.Explain(t.Context(), ask(t, "gardenlet get shoots n/foreign"))
 	want := map[string]float64{"seedauthorizer SR-26 extension would_refuse": 1, "seedauthorizer SR-26 gardenlet undecided": 1, "seedauthorizer SR-26 gardenlet would_refuse": 3}
 	expect.DeepEqual(t, shadowSeries(t, registry), want, "SHD-2")
-	if len(lines) != 2 {
-		t.Errorf("SHD-3: got %d lines: %q", len(lines), lines)
-	}
+	expect.Equal(t, len(lines), 2, "SHD-3: got %d lines: %q", len(lines), lines)
 	clock.SetTime(clock.Now().Add(10 * time.Second))
 	decided(a, ask(t, "gardenlet get shoots n/foreign"))
 	if last := lines[len(lines)-1]; len(lines) != 3 || !strings.Contains(last, `"notLogged"=2`) || !strings.Contains(last, `"rule"="SR-26"`) ||
@@ -190,13 +184,10 @@ func TestShadowExplained(t *testing.T) {
 		"gardenlet get cloudprofiles own": {Decision: "Allow", Step: "SA-13"},
 	} {
 		got := a.Explain(t.Context(), ask(t, question)).Shadow
-		if got == nil || *got != want {
-			t.Errorf("SHD-4: %s: got %+v, want %+v", question, got, want)
-		}
+		expect.True(t, got != nil && *got == want, "SHD-4: %s: got %+v, want %+v", question, got, want)
 	}
-	if got := a.Explain(t.Context(), ask(t, "other get shoots n/own")).Shadow; got != nil {
-		t.Errorf("SHD-4: %+v is said of a user who is no client", got)
-	}
+	got := a.Explain(t.Context(), ask(t, "other get shoots n/own")).Shadow
+	expect.True(t, got == nil, "SHD-4: %+v is said of a user who is no client", got)
 	a.Shadow = nil
 	if got := a.Explain(t.Context(), ask(t, "gardenlet get shoots n/foreign")).Shadow; got != nil {
 		t.Errorf("SHD-4: %+v is said without a shadow policy", got)

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // shootAuthorizer has a Shoot with what the cases below speak of; its clients are shoot-gardenlet, shoot-extension (in garden-n) and gardenadm.
@@ -191,9 +192,7 @@ func TestShootRules_DecideTheirCases(t *testing.T) {
 	_, reason, _ := a.Authorize(t.Context(), ask(t, "shoot-gardenlet get secrets kube-system/bootstrap-token-x"))
 	_, rest, _ := strings.Cut(reason, "expected name bootstrap-token-")
 	id, _, _ := strings.Cut(rest, " ")
-	if len(id) != 6 {
-		t.Fatalf("SH-16b: got the reason %q", reason)
-	}
+	must.Equal(t, len(id), 6, "SH-16b: got the reason %q", reason)
 	asked := map[string]bool{}
 	for _, line := range strings.Split(strings.ReplaceAll(shootCases, token, "bootstrap-token-"+id), "\n") {
 		if line == "" {
@@ -203,9 +202,8 @@ func TestShootRules_DecideTheirCases(t *testing.T) {
 		question, want, _ := strings.Cut(rest, " => ")
 		t.Run(name+"/"+question, func(t *testing.T) {
 			a := shootAuthorizer(l)
-			if got := decided(a, ask(t, question)); !matches(got, want) {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			got := decided(a, ask(t, question))
+			expect.True(t, matches(got, want), "got %s, want %s", got, want)
 			rule := a.Explain(t.Context(), ask(t, question)).Rule
 			asked[rule] = true
 			// The special cases of a rule are called like it, with a letter more. SH-0 is what belongs to the Shoot by its name.
@@ -216,9 +214,7 @@ func TestShootRules_DecideTheirCases(t *testing.T) {
 	}
 	for _, r := range shoots.rules {
 		for ; r != nil; r = r.extension {
-			if !asked[r.id] {
-				t.Errorf("no case asks for %s, %s", r.id, r.resource)
-			}
+			expect.True(t, asked[r.id], "no case asks for %s, %s", r.id, r.resource)
 		}
 	}
 }
@@ -237,14 +233,12 @@ func TestExtensionsInGarden_AreDelegated(t *testing.T) {
 	}
 	// A Seed of the Shoot's name may be another cluster: its Secrets are not the Shoot's.
 	for _, question := range []string{question, "garden-extension list secrets seed-s/", "garden-extension create leases seed-s/x"} {
-		if got := decided(a, ask(t, question)); got == "allowed" {
-			t.Errorf("SH-23: a Seed that only has the name of the Shoot: %s: got %s", question, got)
-		}
+		got := decided(a, ask(t, question))
+		expect.True(t, got != "allowed", "SH-23: a Seed that only has the name of the Shoot: %s: got %s", question, got)
 	}
 	m := managed("s", "another")
-	if got := decided(a, ask(t, question)); got == "allowed" {
-		t.Errorf("SH-23: the Seed is another Shoot: got %s", got)
-	}
+	got := decided(a, ask(t, question))
+	expect.True(t, got != "allowed", "SH-23: the Seed is another Shoot: got %s", got)
 	managed("s", "s")
 	expect.Equal(t, decided(a, ask(t, question)), "allowed", "SH-23")
 	expect.Equal(t, decided(a, ask(t, "garden-extension get controllerregistrations x")), "allowed", "SH-23: what the seed is refused falls through")
@@ -309,12 +303,10 @@ func TestClientsOfShoot_CountWhileItIsSelfHosted(t *testing.T) {
 				}
 				q := ask(t, map[bool]string{true: "shoot-gardenlet create configmaps garden-n/", false: "shoot-gardenlet create events garden-n/"}[who == "gardenadm"])
 				q.User = user
-				if got := decided(w.shoots, q); (got == "allowed") != counts {
-					t.Errorf("%s: got %s, counts %v", who, got, counts)
-				}
-				if notes := w.shoots.Explain(t.Context(), q).Notes; (len(notes) == 0) != (counts && c.shoot != nil) {
-					t.Errorf("SHI-3: %s: the explanation notes %q", who, notes)
-				}
+				got := decided(w.shoots, q)
+				expect.Equal(t, got == "allowed", counts, "%s: got %s, counts", who, got)
+				expect.Equal(t, len(w.shoots.Explain(t.Context(), q).Notes) == 0, counts && c.shoot != nil,
+					"SHI-3: %s: the explanation notes", who)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/wellknown"
 	"github.com/espalier-project/espalier/internal/graph"
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // The name of a bootstrap token has 24 bits of what it is for, its description all of it (SH-16b).
@@ -36,12 +37,9 @@ func TestBootstrapToken_BelongsToItsDescription(t *testing.T) {
 		"it does not exist":         {&live{}, "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decided(shootAuthorizer(c.live), ask(t, "shoot-gardenlet get secrets kube-system/"+token)); !matches(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			if c.live.asked != 1 {
-				t.Errorf("looked up %d times", c.live.asked)
-			}
+			got := decided(shootAuthorizer(c.live), ask(t, "shoot-gardenlet get secrets kube-system/"+token))
+			expect.True(t, matches(got, c.want), "got %s, want %s", got, c.want)
+			expect.Equal(t, c.live.asked, 1, "looked up %d times", c.live.asked)
 			if got := decided(shootAuthorizer(c.live), ask(t, "shoot-gardenlet watch secrets kube-system/"+token)); !matches(got, c.want) {
 				t.Errorf("T4-11, SH-16b: watch: got %s, want %s", got, c.want)
 			}
@@ -99,9 +97,8 @@ func TestManagedSeedToken_IsForTheGardenlet(t *testing.T) {
 			managedSeed(a, namespace, "s", c.shoot)
 			managedSeed(a.seeds, namespace, "s", c.shoot)
 			a.seeds.Graph.Set(relation.SeedVertex("s"), nil)
-			if got := decided(a, ask(t, c.question)); !matches(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			got := decided(a, ask(t, c.question))
+			expect.True(t, matches(got, c.want), "got %s, want %s", got, c.want)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/webhook/configref"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -79,9 +80,8 @@ func TestRelevant(t *testing.T) {
 		if r.Object.Raw = c.now.JSON(); c.old != nil {
 			r.OldObject.Raw = c.old.JSON()
 		}
-		if response := admissiontest.Respond(Decide(garden.Referrers(), garden), r); response.Result.Message != c.want {
-			t.Errorf("%s: %+v", name, response.Result)
-		}
+		response := admissiontest.Respond(Decide(garden.Referrers(), garden), r)
+		expect.Equal(t, response.Result.Message, c.want, "%s: %+v", name, response.Result)
 	}
 }
 
@@ -120,7 +120,5 @@ func TestHostileExpressions(t *testing.T) {
 		fmt.Fprintf(&content, "- {type: Webhook, name: a%d, webhook: {matchConditions: [%s]}}\n", i, strings.Repeat("{expression: \"true\"},", 64))
 	}
 	const want = "provided invalid authorization configuration: there are more than 512 expressions"
-	if err := c.check(t.Context(), content.String(), nil); fmt.Sprint(err) != want {
-		t.Errorf("AUZ-4: got %v", err)
-	}
+	expect.Equal(t, fmt.Sprint(c.check(t.Context(), content.String(), nil)), want, "AUZ-4")
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/cel"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func TestBoundsOfExpressions(t *testing.T) {
@@ -63,9 +64,8 @@ func TestOneCompilationAtATime(t *testing.T) {
 		}()
 		<-began
 		judged := false
-		if err := e.Check(t.Context(), "thing", []string{"y"}, func(*Compilation) error { judged = true; return nil }); err != nil || !judged {
-			t.Errorf("AUT-3/a small one waits: judged %v, %v", judged, err)
-		}
+		err := e.Check(t.Context(), "thing", []string{"y"}, func(*Compilation) error { judged = true; return nil })
+		expect.True(t, err == nil && judged, "AUT-3/a small one waits: judged %v, %v", judged, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		second := make(chan error)
 		go func() {
@@ -77,12 +77,9 @@ func TestOneCompilationAtATime(t *testing.T) {
 			t.Errorf("AUT-3/one that has waited too long: got %+v", refusal)
 		}
 		close(end)
-		if err := <-first; err != nil {
-			t.Error(err)
-		}
-		if err := e.Check(t.Context(), "thing", large, func(*Compilation) error { return nil }); err != nil {
-			t.Errorf("AUT-3/the turn is not given back: %v", err)
-		}
+		expect.Succeed(t, <-first)
+		expect.Succeed(t, e.Check(t.Context(), "thing", large, func(*Compilation) error { return nil }),
+			"AUT-3/the turn is not given back")
 	})
 }
 

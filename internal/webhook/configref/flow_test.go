@@ -159,9 +159,8 @@ func TestProperty(t *testing.T) {
 		created := ask(about(admissionv1.Create, "Shoot", text(web("cm")), ""))
 		updated := ask(about(admissionv1.Update, "Shoot", text(web("cm")), "{}"))
 		changed := ask(about(admissionv1.Update, "ConfigMap", text(filled(content)), text(filled("something"))))
-		if created != updated || created != changed {
-			rt.Errorf("created %s, updated %s, changed %s", created, updated, changed)
-		}
+		expect.True(rt, created == updated && created == changed,
+			"created %s, updated %s, changed %s", created, updated, changed)
 	})
 }
 

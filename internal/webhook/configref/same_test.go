@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // CV-5: two Shoots want the same if every member of their specs means the same.
@@ -45,9 +46,8 @@ func TestSameSpec(t *testing.T) {
 		"CV-5/unreadable in the same way": {`{`, `{`, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := sameSpec([]byte(tc.now), []byte(tc.old)); got != tc.want || (err != nil) != tc.bad {
-				t.Errorf("got %v, %v", got, err)
-			}
+			got, err := sameSpec([]byte(tc.now), []byte(tc.old))
+			expect.True(t, got == tc.want && (err != nil) == tc.bad, "got %v, %v", got, err)
 		})
 	}
 }
@@ -55,16 +55,12 @@ func TestSameSpec(t *testing.T) {
 // The bounds of expressions are exact: what reaches a bound is taken, and what exceeds it is refused or waits.
 func TestExactBoundsOfExpressions(t *testing.T) {
 	for expression, want := range map[string]int{"": 0, "(": 1, "([{": 3, "()()": 1, ")(": 1, "))((": 2, "(()": 2, "a(b[c]d){e}": 2} {
-		if got := nested(expression); got != want {
-			t.Errorf("%q has %d brackets in each other, got %d", expression, want, got)
-		}
+		expect.Equal(t, nested(expression), want, "%q has %d brackets in each other", expression, want)
 	}
 	for escape, want := range map[string]string{
 		`\x7b`: "{", `\X7B`: "{", `\u007b`: "{", `\U0000007b`: "{", `\173`: "{", `\x7f`: "\x7f", `\177`: "\x7f", `\x80`: `\x80`, `\200`: `\200`, `\UFFFFFFFF`: `\UFFFFFFFF`,
 	} {
-		if got := unescaped(escape); got != want {
-			t.Errorf("%s stands for %q, got %q", escape, want, got)
-		}
+		expect.Equal(t, unescaped(escape), want, "%s stands for", escape)
 	}
 	for name, tc := range map[string]struct {
 		expression string
@@ -76,9 +72,8 @@ func TestExactBoundsOfExpressions(t *testing.T) {
 
 		"larger than one may": {strings.Repeat("a", maxExpressionBytes+1), false, true},
 	} {
-		if few, err := bounded([]string{tc.expression}); few != tc.few || (err != nil) != tc.bad {
-			t.Errorf("%s: got %v, %v", name, few, err)
-		}
+		few, err := bounded([]string{tc.expression})
+		expect.True(t, few == tc.few && (err != nil) == tc.bad, "%s: got %v, %v", name, few, err)
 	}
 }
 
@@ -95,9 +90,8 @@ func TestJSONIsTakenAsItIs(t *testing.T) {
 func TestUndecodable(t *testing.T) {
 	decoder := NewDecoder(runtime.NewScheme())
 	deep := strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)
-	if _, _, err := decoder.Decode("x", deep); err == nil || !strings.Contains(err.Error(), boundedyaml.CheckJSON([]byte(deep)).Error()) {
-		t.Errorf("CV-T5: JSON that is nested deeply: %.100v", err)
-	}
+	_, _, err := decoder.Decode("x", deep)
+	expect.ErrorContains(t, err, boundedyaml.CheckJSON([]byte(deep)).Error(), "CV-T5: JSON that is nested deeply")
 	for content, want := range map[string]string{
 		"a: secret": "Object 'Kind' is missing", "kind: X\na: secret": "Object 'apiVersion' is missing", "{": "unexpected", "[": "did not find",
 		"{\"kind\":\"X\",\"apiVersion\":\"g/v1\"}": "no kind", strings.Repeat("x", 4<<20): "",
@@ -112,9 +106,7 @@ func TestUndecodable(t *testing.T) {
 
 // An answer names some faults, and how many there are beside them; each is shortened (CV-T5).
 func TestInvalid(t *testing.T) {
-	if err := Invalid("x", nil); err != nil {
-		t.Errorf("CV-T5: without faults: %v", err)
-	}
+	expect.Succeed(t, Invalid("x", nil), "CV-T5: without faults")
 	for n, want := range map[int]string{1: "", shownFaults: "", shownFaults + 1: " and 1 more]"} {
 		faults := field.ErrorList{}
 		for range n {
@@ -127,7 +119,6 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("CV-T5: %d faults: %d bytes: %.300s", n, len(err.Error()), err)
 		}
 	}
-	if got := shortened(strings.Repeat("x", shownFaultSize)); len(got) != shownFaultSize {
-		t.Errorf("CV-T5: a text of the size that is shown has %d bytes", len(got))
-	}
+	got := shortened(strings.Repeat("x", shownFaultSize))
+	expect.Equal(t, len(got), shownFaultSize, "CV-T5: a text of the size that is shown has %d bytes", len(got))
 }

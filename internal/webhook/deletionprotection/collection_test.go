@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -86,15 +87,12 @@ func TestListsAreShared(t *testing.T) {
 		c := newCluster(1000)
 		decide := Decide(c, clock.RealClock{})
 		for _, name := range slices.Clone(c.names) {
-			if response := admissiontest.Respond(decide, c.review(name)); !response.Allowed {
-				t.Fatalf("DP-15: %+v", response.Result)
-			}
+			response := admissiontest.Respond(decide, c.review(name))
+			must.True(t, response.Allowed, "DP-15: %+v", response.Result)
 			c.names = c.names[1:]
 			time.Sleep(10 * time.Millisecond)
 		}
-		if c.lists > 6 {
-			t.Errorf("DP-12/DP-21: %d lists for 1000 objects in 10 s", c.lists)
-		}
+		expect.True(t, c.lists <= 6, "DP-12/DP-21: %d lists for 1000 objects in 10 s", c.lists)
 	})
 }
 
@@ -109,22 +107,17 @@ func TestParallelReviews(t *testing.T) {
 		var asking sync.WaitGroup
 		asking.Go(func() {
 			r := c.review("o0")
-			if _, err := decide(first, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
-				t.Errorf("DP-13: got %v", err)
-			}
+			expect.ErrorContains(t, expect.ErrorOf(decide(first, &r)), "deadline", "DP-13")
 		})
 		synctest.Wait()
 		for _, name := range c.names {
 			asking.Go(func() {
-				if response := admissiontest.Respond(decide, c.review(name)); !response.Allowed {
-					t.Errorf("DP-12: %s: %+v", name, response.Result)
-				}
+				response := admissiontest.Respond(decide, c.review(name))
+				expect.True(t, response.Allowed, "DP-12: %s: %+v", name, response.Result)
 			})
 		}
 		asking.Wait()
-		if c.lists != 2 {
-			t.Errorf("DP-12: %d lists, of which one ended early", c.lists)
-		}
+		expect.Equal(t, c.lists, 2, "DP-12: lists, of which one ended early")
 		for i := range 20 {
 			asking.Go(func() {
 				r := c.review("o0")
@@ -133,9 +126,7 @@ func TestParallelReviews(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if c.most > listsAtOnce {
-			t.Errorf("DP-12: %d lists at once", c.most)
-		}
+		expect.True(t, c.most <= listsAtOnce, "DP-12: %d lists at once", c.most)
 	})
 }
 
@@ -150,9 +141,8 @@ func TestReviewsThatEndWaiting(t *testing.T) {
 			asking.Go(func() {
 				r := c.review("o0")
 				r.Namespace = fmt.Sprint("n", i)
-				if response := admissiontest.Respond(decide, r); !response.Allowed {
-					t.Errorf("DP-12: %+v", response.Result)
-				}
+				response := admissiontest.Respond(decide, r)
+				expect.True(t, response.Allowed, "DP-12: %+v", response.Result)
 			})
 		}
 		synctest.Wait()
@@ -160,9 +150,7 @@ func TestReviewsThatEndWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			r := c.review("o0")
 			r.Namespace = namespace
-			if _, err := decide(ctx, &r); err == nil || !strings.Contains(err.Error(), "deadline") {
-				t.Errorf("DP-13: %s: got %v", namespace, err)
-			}
+			expect.ErrorContains(t, expect.ErrorOf(decide(ctx, &r)), "deadline", "DP-13: %s", namespace)
 			cancel()
 		}
 		asking.Wait()
@@ -177,9 +165,8 @@ func TestListsAnswerForAMoment(t *testing.T) {
 		decide := Decide(c, clock.RealClock{})
 		for _, step := range []struct{ pause, lists time.Duration }{{0, 1}, {moment - 1, 1}, {1, 2}, {moment, 3}} {
 			time.Sleep(step.pause)
-			if admissiontest.Respond(decide, c.review("o0")); c.lists != int(step.lists) {
-				t.Errorf("DP-21: %d lists, want %d", c.lists, step.lists)
-			}
+			admissiontest.Respond(decide, c.review("o0"))
+			expect.Equal(t, c.lists, int(step.lists), "DP-21: lists, want %d", step.lists)
 		}
 	})
 }
@@ -203,9 +190,8 @@ func TestRefusalsAreNotKept(t *testing.T) {
 	c.took = 0
 	c.confirmed["o1"] = false
 	decide := Decide(c, clock.RealClock{})
-	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || !strings.Contains(response.Result.Message, "n/o1") {
-		t.Errorf("DP-12: %+v", response.Result)
-	}
+	response := admissiontest.Respond(decide, c.review("o0"))
+	expect.True(t, !response.Allowed && strings.Contains(response.Result.Message, "n/o1"), "DP-12: %+v", response.Result)
 	c.confirmed["o1"], c.err = true, errors.New("away")
 	if response := admissiontest.Respond(decide, c.review("o0")); response.Allowed || response.Result.Code != 500 {
 		t.Errorf("DP-13: %+v", response.Result)
@@ -228,9 +214,7 @@ func TestRemembersFew(t *testing.T) {
 			must.Succeed(t, all.judge(t.Context(), &r))
 			time.Sleep(moment / keptReads * 2)
 		}
-		if len(all.reads) > keptReads {
-			t.Errorf("DP-12: %d lists are remembered", len(all.reads))
-		}
+		expect.True(t, len(all.reads) <= keptReads, "DP-12: %d lists are remembered", len(all.reads))
 	})
 }
 
@@ -255,9 +239,7 @@ func TestPropertyOfCollections(t *testing.T) {
 			if !admissiontest.Respond(decide, c.review(name)).Allowed {
 				break
 			}
-			if !c.confirmed[name] {
-				rt.Fatalf("DP-14: %s goes, which is not confirmed", name)
-			}
+			must.True(rt, c.confirmed[name], "DP-14: %s goes, which is not confirmed", name)
 			gone++
 			c.names = slices.DeleteFunc(slices.Clone(c.names), func(n string) bool { return n == name })
 		}

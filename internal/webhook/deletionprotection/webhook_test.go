@@ -192,9 +192,8 @@ func TestEachResource(t *testing.T) {
 			name := version.Group + "/" + version.Version + "/" + resource
 			judged[name] = true
 			metadata := `{"name":"x","labels":{"gardener.cloud/deletion-protected":"true"}}`
-			if response := admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata)); response.Allowed || response.Result.Code != 403 {
-				t.Errorf("BH-DEL-2: %s: %+v", name, response.Result)
-			}
+			response := admissiontest.Respond(Decide(nil, clock.RealClock{}), deletion(name, "x", metadata))
+			expect.True(t, !response.Allowed && response.Result.Code == 403, "BH-DEL-2: %s: %+v", name, response.Result)
 			for _, set := range []func(*admissionv1.AdmissionRequest){
 				func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("foo") },
 				func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte("foo") },
@@ -220,9 +219,7 @@ func TestEachResource(t *testing.T) {
 			}
 		}
 	}
-	if len(judged) > 0 {
-		t.Errorf("judged and not registered: %v", judged)
-	}
+	expect.Empty(t, judged, "judged and not registered")
 }
 
 // TestCollections: what is listed (DP-12), and that a read that does not end refuses (DP-13).

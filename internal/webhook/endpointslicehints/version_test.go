@@ -28,9 +28,7 @@ func TestVersionsAreKept(t *testing.T) {
 	v := &Versions{Clock: clock}
 	v.Ask = func(ctx context.Context) (string, error) {
 		asked++
-		if _, bounded := ctx.Deadline(); !bounded {
-			t.Error("nothing bounds the question")
-		}
+		expect.True(t, expect.OK(ctx.Deadline()), "nothing bounds the question")
 		if got := v.Superseded(ctx); got != (asked == 4) { // Somebody else asks meanwhile, and goes by the last answer.
 			t.Errorf("meanwhile %v", got)
 		}
@@ -52,8 +50,7 @@ func TestVersionsAreKept(t *testing.T) {
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		answer, err = step.answer, step.err
-		if got := v.Superseded(t.Context()); got != step.want || asked != step.asked {
-			t.Errorf("step %d: %v after %d questions", i, got, asked)
-		}
+		got := v.Superseded(t.Context())
+		expect.True(t, got == step.want && asked == step.asked, "step %d: %v after %d questions", i, got, asked)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var properties = admissiontest.Objects{
@@ -52,9 +53,8 @@ func TestHints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := admissiontest.Ask(properties.Decide, admissionv1.Update, []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{},"endpoints":`+c.endpoints+`}`))
-			if !response.Allowed || string(response.Patch) != c.want {
-				t.Errorf("allowed %v, patched with\n%s, want\n%s", response.Allowed, response.Patch, c.want)
-			}
+			expect.True(t, response.Allowed && string(response.Patch) == c.want,
+				"allowed %v, patched with\n%s, want\n%s", response.Allowed, response.Patch, c.want)
 		})
 	}
 }

@@ -19,9 +19,7 @@ func TestWorkIsLinear(t *testing.T) {
 			seen := placed{}
 			for i := range n {
 				host := strconv.Itoa(i)
-				if seen.add("path", &host) {
-					t.Error("WB-20/another host is a duplicate")
-				}
+				expect.False(t, seen.add("path", &host), "WB-20/another host is a duplicate")
 			}
 		})
 	})
@@ -31,9 +29,8 @@ func TestWorkIsLinear(t *testing.T) {
 			for i := range families {
 				families[i] = fmt.Sprint("family ", i)
 			}
-			if got := len(ipFamilies(families)); got != n {
-				t.Errorf("EV-21/%d faults", got)
-			}
+			got := len(ipFamilies(families))
+			expect.Equal(t, got, n, "EV-21/%d faults", got)
 		})
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
@@ -16,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -87,18 +87,14 @@ func TestProperties(t *testing.T) {
 		r := review(rt, w.kind, nil, spec, spec)
 		for _, finalizers := range []string{`[]`, `["x"]`} {
 			r.OldObject.Raw = []byte(strings.Replace(string(r.Object.Raw), `"metadata":{`, `"metadata":{"finalizers":`+finalizers+`,`, 1))
-			if updated := admissiontest.Respond(w.Decide, r); !updated.Allowed {
-				rt.Errorf("T4-4, EV-48: nothing that is judged changes: %+v", updated.Result)
-			}
+			updated := admissiontest.Respond(w.Decide, r)
+			expect.True(rt, updated.Allowed, "T4-4, EV-48: nothing that is judged changes: %+v", updated.Result)
 		}
 		more := maps.Clone(spec)
 		more["x-future"] = map[string]any{"deep": []any{1, nil}}
-		if with := admissiontest.Respond(w.Decide, review(rt, w.kind, nil, more, nil)); !reflect.DeepEqual(created, with) {
-			rt.Errorf("without: %+v\nwith an unknown field: %+v", created.Result, with.Result)
-		}
-		if strings.HasPrefix(created.Result.Message, "panic") {
-			rt.Error(created.Result.Message)
-		}
+		with := admissiontest.Respond(w.Decide, review(rt, w.kind, nil, more, nil))
+		expect.DeepEqual(rt, created, with, "without: %+v\nwith an unknown field: %+v", created.Result, with.Result)
+		expect.False(rt, strings.HasPrefix(created.Result.Message, "panic"), "%v", created.Result.Message)
 	})
 }
 
@@ -113,9 +109,7 @@ func TestDeletionProperty(t *testing.T) {
 		if response.Result.Code == 400 {
 			return // Not an object of the kind.
 		}
-		if !response.Allowed {
-			rt.Errorf("WB-18: nothing changed: %+v", response.Result)
-		}
+		expect.True(rt, response.Allowed, "WB-18: nothing changed: %+v", response.Result)
 		now := maps.Clone(old)
 		now[rapid.SampledFrom([]string{"x-future", "class", "replicas"}).Draw(rt, "field")] = "changed"
 		response = admissiontest.Respond(w.Decide, review(rt, w.kind, deletion, now, old))
@@ -157,9 +151,8 @@ func TestChanges(t *testing.T) {
 		"EV-5/at most ten":                   {dns, `{values: [a, b, c, d, e, f, g, h, i, j, k, l]}`, `{values: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}`, []string{`Values.slice[0]: a != 1`, `Values.slice[1]: b != 1`, `Values.slice[2]: c != 1`, `Values.slice[3]: d != 1`, `Values.slice[4]: e != 1`, `Values.slice[5]: f != 1`, `Values.slice[6]: g != 1`, `Values.slice[7]: h != 1`, `Values.slice[8]: i != 1`, `Values.slice[9]: j != 1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := changesOf(c.of, tree(t, c.now), tree(t, c.old)); !cmp.Equal(got, c.want) {
-				t.Error(cmp.Diff(c.want, got))
-			}
+			got := changesOf(c.of, tree(t, c.now), tree(t, c.old))
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 }
@@ -177,12 +170,10 @@ func TestChangesProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		now, old := drawSpec(rt, t, "OperatingSystemConfig", "now"), drawSpec(rt, t, "OperatingSystemConfig", "old")
 		of := reflect.TypeFor[specs.OperatingSystemConfigSpec]()
-		if changes := changesOf(of, now, now); changes != nil {
-			rt.Errorf("the same: %q", changes)
-		}
-		if there, back := changesOf(of, now, old), changesOf(of, old, now); len(there) != len(back) {
-			rt.Errorf("there: %q, back: %q", there, back)
-		}
+		changes := changesOf(of, now, now)
+		expect.True(rt, changes == nil, "the same: %q", changes)
+		there, back := changesOf(of, now, old), changesOf(of, old, now)
+		expect.Equal(rt, len(there), len(back), "there: %q, back: %q", there, back)
 	})
 }
 
@@ -198,9 +189,7 @@ func FuzzReviews(f *testing.F) {
 			request := admissionv1.AdmissionRequest{Operation: operation, Object: runtime.RawExtension{Raw: now}, OldObject: runtime.RawExtension{Raw: old}}
 			var got *admissionv1.AdmissionResponse
 			yamltest.Bounded(t, len(now)+len(old), func() { got = admissiontest.Respond(w.Decide, request) })
-			if strings.HasPrefix(got.Result.Message, "panic: ") {
-				t.Error(got.Result.Message)
-			}
+			expect.False(t, strings.HasPrefix(got.Result.Message, "panic: "), "%v", got.Result.Message)
 		}
 	})
 }
@@ -221,13 +210,11 @@ func FuzzChanges(f *testing.F) {
 			return
 		}
 		for _, of := range types {
-			if got := changesOf(of, now, now); got != nil {
-				t.Errorf("the same: %q", got)
-			}
+			got := changesOf(of, now, now)
+			expect.True(t, got == nil, "the same: %q", got)
 			yamltest.Bounded(t, len(a)+len(b), func() {
-				if got := changesOf(of, now, old); len(got) > limit {
-					t.Errorf("%d changes", len(got))
-				}
+				got := changesOf(of, now, old)
+				expect.True(t, len(got) <= limit, "%d changes", len(got))
 			})
 		}
 	})

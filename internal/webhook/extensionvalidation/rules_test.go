@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // judged is a case: a spec, that of the object before if it is an update, and the errors.
@@ -20,9 +22,8 @@ func check(t *testing.T, kind string, cases map[string]judged) {
 			if c.old != "" {
 				old = object(kind, c.old)
 			}
-			if got := causes(t, ask(t, kind, object(kind, c.now), old)); !cmp.Equal(got, c.want) {
-				t.Error(cmp.Diff(c.want, got))
-			}
+			got := causes(t, ask(t, kind, object(kind, c.now), old))
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 }

@@ -14,15 +14,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
 func webhookOf(t testing.TB, kind string) Webhook {
 	t.Helper()
 	i := slices.IndexFunc(Webhooks(), func(w Webhook) bool { return w.kind == kind })
-	if i < 0 {
-		t.Fatalf("there is no kind %s", kind)
-	}
+	must.True(t, i >= 0, "there is no kind %s", kind)
 	return Webhooks()[i]
 }
 
@@ -58,9 +57,8 @@ func causes(t testing.TB, response *admissionv1.AdmissionResponse) []string {
 	if response.Allowed {
 		return nil
 	}
-	if response.Result.Code != 422 || response.Result.Reason != metav1.StatusReasonInvalid {
-		t.Fatalf("code %d: %s", response.Result.Code, response.Result.Message)
-	}
+	must.True(t, response.Result.Code == 422 && response.Result.Reason == metav1.StatusReasonInvalid,
+		"code %d: %s", response.Result.Code, response.Result.Message)
 	var all []string
 	for _, c := range response.Result.Details.Causes {
 		all = append(all, c.Field+": "+c.Message)
@@ -137,13 +135,11 @@ func TestEachKind(t *testing.T) {
 				"no old object":          {Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: toJSON(t, good)}},
 				"another kind":           {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod","apiVersion":"v1"}`)}},
 			} {
-				if got := admissiontest.Respond(w.Decide, r); got.Allowed || got.Result.Code != 400 {
-					t.Errorf("FV-2: %s: %v", name, got.Result)
-				}
+				got := admissiontest.Respond(w.Decide, r)
+				expect.True(t, !got.Allowed && got.Result.Code == 400, "FV-2: %s: %v", name, got.Result)
 			}
-			if got := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte("{}")}}); !got.Allowed {
-				t.Errorf("FV-1: a deletion: %v", got.Result)
-			}
+			got := admissiontest.Respond(w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte("{}")}})
+			expect.True(t, got.Allowed, "FV-1: a deletion: %v", got.Result)
 		})
 	}
 }
@@ -175,14 +171,11 @@ func TestImmutable(t *testing.T) {
 			if got := causes(t, ask(t, kind, object(kind, c.changed), object(kind, valid[kind]))); !cmp.Equal(got, c.want) {
 				t.Errorf("EV-6: %s", cmp.Diff(c.want, got))
 			}
-			if got := ask(t, kind, object(kind, c.mutable), object(kind, valid[kind])); !got.Allowed {
-				t.Errorf("EV-32: %s", got.Result.Message)
-			}
+			got := ask(t, kind, object(kind, c.mutable), object(kind, valid[kind]))
+			expect.True(t, got.Allowed, "EV-32: %s", got.Result.Message)
 		})
 	}
-	if len(valid) != len(Webhooks()) {
-		t.Errorf("there are valid specs of %d kinds of %d", len(valid), len(Webhooks()))
-	}
+	expect.Equal(t, len(valid), len(Webhooks()), "there are valid specs of %d kinds of", len(valid))
 }
 
 // deleted is an object with a deletion timestamp.
@@ -241,9 +234,8 @@ func TestNamesOfFields(t *testing.T) {
 		old := toJSON(t, deleted(kind, spec))
 		now := strings.TrimSuffix(strings.TrimSpace(string(old)), "}") + `,"SPEC":{"type":"other"}}`
 		r := admissionv1.AdmissionRequest{Operation: admissionv1.Update, Namespace: namespaceOf(kind), Object: runtime.RawExtension{Raw: []byte(now)}, OldObject: runtime.RawExtension{Raw: old}}
-		if got := admissiontest.Respond(webhookOf(t, kind).Decide, r); !got.Allowed {
-			t.Errorf("%s: EV-4: %s", kind, got.Result.Message)
-		}
+		got := admissiontest.Respond(webhookOf(t, kind).Decide, r)
+		expect.True(t, got.Allowed, "%s: EV-4: %s", kind, got.Result.Message)
 	}
 }
 
@@ -263,9 +255,8 @@ func TestMetadata(t *testing.T) {
 		"EV-3/another name":            {"DNSRecord", strings.Replace(good, "name: obj,", "name: m,", 1), good, []string{`metadata.name: Invalid value: "m": field is immutable`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := causes(t, ask(t, c.kind, c.now, c.old)); !cmp.Equal(got, c.want) {
-				t.Error(cmp.Diff(c.want, got))
-			}
+			got := causes(t, ask(t, c.kind, c.now, c.old))
+			expect.DeepEqual(t, got, c.want)
 		})
 	}
 }
@@ -295,13 +286,10 @@ func TestRegistrations(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"backupbucket", "backupentry", "bastion", "containerruntime", "controlplane", "dnsrecord", "extension", "infrastructure", "network", "operatingsystemconfig", "selfhostedshootexposure", "worker"} {
-		if path := "/validate-extensions-gardener-cloud-v1alpha1-" + kind; !paths[path] {
-			t.Errorf("A13.1: %s is not served", path)
-		}
+		path := "/validate-extensions-gardener-cloud-v1alpha1-" + kind
+		expect.True(t, paths[path], "A13.1: %s is not served", path)
 	}
-	if !paths["/validate-druid-gardener-cloud-v1alpha1-etcd"] || len(paths) != 13 {
-		t.Errorf("A13.1: served are %v", paths)
-	}
+	expect.True(t, paths["/validate-druid-gardener-cloud-v1alpha1-etcd"] && len(paths) == 13, "A13.1: served are %v", paths)
 }
 
 // TestDocument: the document's examples are judged as it says, and the registration is the one it shows.
@@ -310,8 +298,6 @@ func TestDocument(t *testing.T) {
 	admissiontest.Refuses(t, w.Decide, admissionv1.AdmissionRequest{Operation: admissionv1.Create}, Name)
 	admissiontest.Registered(t, Name, w.registration())
 	for _, w := range Webhooks() {
-		if !strings.Contains(admissiontest.Section(t, admissiontest.Registrations, Name), w.Path) {
-			t.Errorf("the document does not have %s", w.Path)
-		}
+		expect.Contains(t, admissiontest.Section(t, admissiontest.Registrations, Name), w.Path, "the document does")
 	}
 }

@@ -36,9 +36,7 @@ func TestKeptConstraints(t *testing.T) {
 		object := workloadOf(deployments, nil, nil, `{"replicas":2,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[`+strings.Join(before, ",")+`]}}}`)
 		for range 2 { // The second time nothing is left to be done.
 			result, admitted, err := admissiontest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
-			if err != nil || !admitted {
-				rt.Fatalf("admitted %t, %v", admitted, err)
-			}
+			must.True(rt, err == nil && admitted, "admitted %t, %v", admitted, err)
 			expect.DeepEqual(rt, constraintsOf(rt, result), constraintsOf(rt, []byte(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[`+strings.Join(want, ",")+`]}}}}`)), "FM-8: -want, +got")
 			object = result
 		}
@@ -72,9 +70,7 @@ func TestDroppedConstraints(t *testing.T) {
 			object := workloadOf(statefulSets, nil, nil, `{"replicas":`+c.replicas+`,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[`+c.before+`]}}}`)
 			for range 2 { // The second time nothing is left to be done.
 				result, admitted, err := admissiontest.Apply(Decide(plain, in("failure-tolerance-type", ""), in("failure-tolerance-type", "")), object)
-				if err != nil || !admitted {
-					t.Fatalf("admitted %t, %v", admitted, err)
-				}
+				must.True(t, err == nil && admitted, "admitted %t, %v", admitted, err)
 				var got struct {
 					Spec struct {
 						Template struct {

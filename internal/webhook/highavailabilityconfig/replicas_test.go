@@ -61,9 +61,7 @@ func TestReplicas(t *testing.T) {
 // TestGeneratedName: an object whose name is still to be made is nobody's target (HA-16).
 func TestGeneratedName(t *testing.T) {
 	object := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"generateName":"x-","labels":{"` + Type + `":"server"}},"spec":{"replicas":5,"template":{}}}`)
-	if got := specOf(t, in().scalingOf("apps/v1", "Deployment", "", 9), plain, object); *got.Replicas != 2 {
-		t.Errorf("HA-16: got %d", *got.Replicas)
-	}
+	expect.Equal(t, *specOf(t, in().scalingOf("apps/v1", "Deployment", "", 9), plain, object).Replicas, 2, "HA-16")
 }
 
 // TestAutoscalers: nothing but the limits of an autoscaler is changed (HA-24).
@@ -86,9 +84,7 @@ func TestAutoscalers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var least, most string
-			if _, err := fmt.Sscan(c.before, &least, &most); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, expect.ErrorOf(fmt.Sscan(c.before, &least, &most)))
 			object := workloadOf(autoscalers, c.labels, c.annotations, `{"minReplicas":`+least+`,"maxReplicas":`+most+`,"scaleTargetRef":{"kind":"Deployment","name":"x"}}`)
 			result, admitted, err := admissiontest.Apply(zone.decide(), object)
 			if err != nil || !admitted {
@@ -106,9 +102,8 @@ func TestAutoscalers(t *testing.T) {
 		})
 	}
 	wrong := workloadOf(autoscalers, controller, values{"replicas": "x"}, `{"minReplicas":1,"maxReplicas":1}`)
-	if response := admissiontest.Ask(zone.decide(), admissionv1.Create, wrong); response.Allowed || response.Result.Code != 403 {
-		t.Errorf("HA-12: %+v", response.Result)
-	}
+	response := admissiontest.Ask(zone.decide(), admissionv1.Create, wrong)
+	expect.True(t, !response.Allowed && response.Result.Code == 403, "HA-12: %+v", response.Result)
 	missing := in()
 	missing.broken = "missing"
 	if response := admissiontest.Ask(missing.decide(), admissionv1.Create, workloadOf(autoscalers, controller, nil, `{"minReplicas":1,"maxReplicas":1}`)); response.Result.Code != 500 {

@@ -118,9 +118,7 @@ func workloadOf(kind schema.GroupVersionKind, labels, annotations map[string]str
 func specOf(t *testing.T, c cluster, cfg *config.HighAvailabilityConfigWebhookConfig, object []byte) appsv1.DeploymentSpec {
 	t.Helper()
 	result, admitted, err := admissiontest.Apply(Decide(cfg, c, c), object)
-	if err != nil || !admitted {
-		t.Fatalf("admitted %v, %v", admitted, err)
-	}
+	must.True(t, err == nil && admitted, "admitted %v, %v", admitted, err)
 	var got struct{ Spec appsv1.DeploymentSpec }
 	must.Succeed(t, json.Unmarshal(result, &got))
 	return got.Spec
@@ -159,9 +157,8 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	if response := admissiontest.Respond(in().decide(), admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n", Kind: admissionv1.AdmissionRequest{}.Kind}); !response.Allowed {
-		t.Errorf("HA-4: %+v", response.Result)
-	}
+	response := admissiontest.Respond(in().decide(), admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n", Kind: admissionv1.AdmissionRequest{}.Kind})
+	expect.True(t, response.Allowed, "HA-4: %+v", response.Result)
 	request := admissionv1.AdmissionRequest{Operation: admissionv1.Delete, Namespace: "n"}
 	request.Kind.Group, request.Kind.Version, request.Kind.Kind = "apps", "v1", "Deployment"
 	if response := admissiontest.Respond(in().decide(), request); response.Allowed || response.Result.Code != 403 {
@@ -194,9 +191,7 @@ func TestReads(t *testing.T) {
 	cfg := &config.ResourceManagerConfiguration{}
 	off := false
 	cfg.Webhooks.HighAvailabilityConfig.RelaxHostSpreadOnSingleNode = &off
-	if got := len(Reads(cfg)); got != with-1 {
-		t.Errorf("R4: Nodes are kept although nobody asks for their number: %d of %d", got, with)
-	}
+	expect.Equal(t, len(Reads(cfg)), with-1, "R4: Nodes are kept although nobody asks for their number: of %d", with)
 }
 
 // TestDocument compares the document with what the webhook does and with its registration (WHC-2, BH-HA-1, DEP-5).
@@ -215,15 +210,13 @@ func TestDocument(t *testing.T) {
 	admissiontest.Example(t, Decide(&cfg.Webhooks.HighAvailabilityConfig, c, c), blocks[2])
 	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
 	shoot := Registration(feature.Installation{Shoot: true})
-	if diff := cmp.Diff(map[string]string{"resources.gardener.cloud/managed-by": "gardener"}, shoot.ObjectSelector.MatchLabels); diff != "" || shoot.NamespaceSelector.MatchLabels[Consider] != "true" {
-		t.Errorf("WHC-2: %s", diff)
-	}
+	diff := cmp.Diff(map[string]string{"resources.gardener.cloud/managed-by": "gardener"}, shoot.ObjectSelector.MatchLabels)
+	expect.True(t, diff == "" && shoot.NamespaceSelector.MatchLabels[Consider] == "true", "WHC-2: %s", diff)
 }
 
 // TestNamespacesOfTheInstallation holds that the webhook's own label is asked for beside those of the installation's selector (DEP-3).
 func TestNamespacesOfTheInstallation(t *testing.T) {
 	entry := Registration(feature.Installation{Base: feature.Select(map[string]string{"role": "shoot"})})
-	if got := entry.NamespaceSelector.MatchLabels; got["role"] != "shoot" || got[Consider] != "true" {
-		t.Errorf("got %v", got)
-	}
+	got := entry.NamespaceSelector.MatchLabels
+	expect.True(t, got["role"] == "shoot" && got[Consider] == "true", "got %v", got)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const labelled = `labels: {gardener.cloud/role: internal-domain}, `
@@ -100,9 +101,8 @@ func TestUnreadable(t *testing.T) {
 		"IDS-3/as it was":       {Operation: admissionv1.Update, Namespace: "garden", Object: about("", "garden", domainIs("a"), "").Object, OldObject: runtime.RawExtension{Raw: []byte("{")}},
 		"IDS-3/neither of them": {Operation: admissionv1.Update, Namespace: "garden", Object: runtime.RawExtension{Raw: []byte("{")}, OldObject: runtime.RawExtension{Raw: []byte("{")}},
 	} {
-		if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, "")), r); response.Allowed {
-			t.Errorf("%s: it is admitted: %+v", name, response.Result)
-		}
+		response := admissiontest.Respond(Decide(admissiontest.NewReader(t, "")), r)
+		expect.False(t, response.Allowed, "%s: it is admitted: %+v", name, response.Result)
 	}
 }
 
@@ -116,9 +116,7 @@ func TestProperty(t *testing.T) {
 		garden := admissiontest.NewReader(t, "")
 		created := admissiontest.Respond(Decide(garden), about(admissionv1.Create, "garden", now, ""))
 		updated := admissiontest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, now))
-		if !updated.Allowed {
-			rt.Errorf("T4-4, IDS-7: %s: nothing changes: %+v", now, updated.Result)
-		}
+		expect.True(rt, updated.Allowed, "T4-4, IDS-7: %s: nothing changes: %+v", now, updated.Result)
 		if changed := admissiontest.Respond(Decide(garden), about(admissionv1.Update, "garden", now, domainIs("c"))); changed.Allowed != created.Allowed {
 			rt.Errorf("%s: created %+v, changed %+v", now, created.Result, changed.Result)
 		}

@@ -74,9 +74,8 @@ func TestKubeconfigs(t *testing.T) {
 		"KCS-T1/KCS-1, no key": {Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"data":{"a":"YQ=="}}`)}},
 		"KCS-1/a deletion":     {Operation: admissionv1.Delete, OldObject: secret(admissionv1.Create, user(`"exec":{"command":"x"}`)).Object},
 	} {
-		if response := admissiontest.Respond(Decide(&rejections{}), r); !response.Allowed {
-			t.Errorf("%s: %+v", name, response.Result)
-		}
+		response := admissiontest.Respond(Decide(&rejections{}), r)
+		expect.True(t, response.Allowed, "%s: %+v", name, response.Result)
 	}
 }
 
@@ -104,9 +103,8 @@ func TestNothingTold(t *testing.T) {
 func TestUnchanged(t *testing.T) {
 	r := secret(admissionv1.Update, user(`"exec":{"command":"/bin/sh","apiVersion":"v1"}`))
 	r.OldObject.Raw = []byte(strings.Replace(string(r.Object.Raw), `"name":"s"`, `"name":"s","finalizers":["x"]`, 1))
-	if response := admissiontest.Respond(Decide(&rejections{}), r); !response.Allowed {
-		t.Errorf("T4-4, KCS-4: %+v", response.Result)
-	}
+	response := admissiontest.Respond(Decide(&rejections{}), r)
+	expect.True(t, response.Allowed, "T4-4, KCS-4: %+v", response.Result)
 }
 
 // TestNamesTwice: the parser repeats all entries of a list where two have the same name; the answer does not (KCS-T4, KCS-1, WB-33).
@@ -138,9 +136,8 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kubeconfig string) {
 		r := secret(admissionv1.Create, kubeconfig)
 		yamltest.Bounded(t, len(kubeconfig), func() {
-			if response := admissiontest.Respond(Decide(&rejections{}), r); strings.HasPrefix(response.Result.Message, "panic: ") {
-				t.Error(response.Result.Message)
-			}
+			response := admissiontest.Respond(Decide(&rejections{}), r)
+			expect.False(t, strings.HasPrefix(response.Result.Message, "panic: "), "%v", response.Result.Message)
 		})
 	})
 }

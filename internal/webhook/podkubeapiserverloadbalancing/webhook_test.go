@@ -107,9 +107,8 @@ func TestBalance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			response := admissiontest.Ask(Decide(c.cluster), admissionv1.Create, []byte(c.pod))
 			if strings.HasPrefix(name, "KLB-9/") {
-				if !response.Allowed || !strings.Contains(string(response.Patch), "10.10.10.10") {
-					t.Errorf("got %+v, %s", response.Result, response.Patch)
-				}
+				expect.True(t, response.Allowed && strings.Contains(string(response.Patch), "10.10.10.10"),
+					"got %+v, %s", response.Result, response.Patch)
 				return
 			}
 			got := string(response.Patch)
@@ -152,9 +151,7 @@ func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 2)
 	admissiontest.Example(t, Decide(landscape), blocks[1])
 	for _, fact := range []string{"name: istio-internal-load-balancing", "hosts: api.a,api.b", "istio-namespace: istio-ingress"} {
-		if !strings.Contains(blocks[0], fact) {
-			t.Errorf("the ConfigMap of the example lacks %q", fact)
-		}
+		expect.Contains(t, blocks[0], fact, "the ConfigMap of the example lacks")
 	}
 	admissiontest.Registered(t, Name, Registrations(feature.Installation{})[0])
 	garden := Registrations(feature.Installation{Garden: true})

@@ -122,9 +122,8 @@ func TestMount(t *testing.T) {
 			{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},
 			{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}]}}]}}`
 	got, admitted, err := admissiontest.Apply(Decide(target, 1337), []byte(before))
-	if err != nil || !admitted || !jsonpatch.Equal(got, []byte(after)) {
-		t.Errorf("WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
-	}
+	expect.True(t, err == nil && admitted && jsonpatch.Equal(got, []byte(after)),
+		"WB-10: %v, %v, got\n%s, want\n%s", admitted, err, got, after)
 	pod := corev1.Pod{}
 	must.Succeed(t, json.Unmarshal(got, &pod))
 	volume, err := json.Marshal(pod.Spec.Volumes[len(pod.Spec.Volumes)-1])
@@ -139,17 +138,14 @@ func TestMount(t *testing.T) {
 	if token := pod.Spec.Volumes[len(pod.Spec.Volumes)-1].Projected.Sources[0].ServiceAccountToken; token.Audience != "" || pod.Spec.SecurityContext.FSGroup != nil {
 		t.Errorf("PTM-8: audience %q, security context %v", token.Audience, pod.Spec.SecurityContext)
 	}
-	if mounts := pod.Spec.EphemeralContainers[0].VolumeMounts; len(mounts) > 0 {
-		t.Errorf("PTM-9: an ephemeral container has the mounts %v", mounts)
-	}
+	expect.Empty(t, pod.Spec.EphemeralContainers[0].VolumeMounts, "PTM-9: an ephemeral container has the mounts")
 }
 
 // TestNamespace: the ServiceAccount is looked up where the request says, as the object may leave that to it (CW-9).
 func TestNamespace(t *testing.T) {
 	for _, pod := range []string{`{"spec":{"serviceAccountName":"sa"}}`, `{"metadata":{"namespace":""},"spec":{"serviceAccountName":"sa"}}`} {
-		if response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(pod)); response.Patch == nil {
-			t.Errorf("CW-9: %s: %+v", pod, response.Result)
-		}
+		response := admissiontest.Ask(properties.Decide, admissionv1.Create, []byte(pod))
+		expect.True(t, response.Patch != nil, "CW-9: %s: %+v", pod, response.Result)
 	}
 }
 

@@ -92,9 +92,8 @@ func TestLabels(t *testing.T) {
 	}
 	r := write("secrets", "{}")
 	r.Operation = admissionv1.Delete
-	if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
-		t.Errorf("PSL-5: %+v", response.Result)
-	}
+	response := admissiontest.Respond(decide, r)
+	expect.True(t, response.Allowed && response.Patch == nil, "PSL-5: %+v", response.Result)
 }
 
 // TestEmptyTypes: a type without a name gives no label, as a label needs a name (PSL-2).
@@ -121,17 +120,14 @@ func TestProperties(t *testing.T) {
 		r.Object.Raw = raw
 		once := apply(rt, raw, admissiontest.Respond(decide, r))
 		r.Object.Raw = once
-		if response := admissiontest.Respond(decide, r); !response.Allowed || response.Patch != nil {
-			rt.Errorf("twice: %+v %s", response.Result, response.Patch)
-		}
+		response := admissiontest.Respond(decide, r)
+		expect.True(rt, response.Allowed && response.Patch == nil, "twice: %+v %s", response.Result, response.Patch)
 		expect.DeepEqual(rt, others(rt, once), others(rt, raw), "something else changed")
 	})
 }
 
 func apply(rt *rapid.T, raw []byte, response *admissionv1.AdmissionResponse) []byte {
-	if !response.Allowed {
-		rt.Fatalf("%+v", response.Result)
-	}
+	expect.True(rt, response.Allowed, "%+v", response.Result)
 	if response.Patch == nil {
 		return raw
 	}

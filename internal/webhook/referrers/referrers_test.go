@@ -53,16 +53,12 @@ func TestShoots(t *testing.T) {
 			t.Errorf("%s: the Shoot is found by what it does not name", name)
 		}
 		x.Set(shoot(t, "web", `{"auditConfig":{"auditPolicy":{}}}`))
-		if len(x.shoots.values)+len(x.shoots.references) > 0 {
-			t.Errorf("%s: a Shoot without references is kept", name)
-		}
+		expect.Equal(t, len(x.shoots.values)+len(x.shoots.references), 0, "%s: a Shoot without references is kept", name)
 	}
 	var x Index
 	x.Set(decoded(t, &gardencorev1beta1.Shoot{}, `{"metadata":{"namespace":"n","name":"plain"}}`))
 	x.Set(&gardencorev1beta1.Seed{})
-	if len(x.shoots.references)+len(x.types.references) > 0 {
-		t.Error("WB-48: objects that refer to nothing are kept")
-	}
+	expect.Equal(t, len(x.shoots.references)+len(x.types.references), 0, "WB-48: objects that refer to nothing are kept")
 }
 
 // TestProviderTypes: the types are those of the bindings that name an object (PSL-2).
@@ -79,12 +75,9 @@ func TestProviderTypes(t *testing.T) {
 	} {
 		x.Set(object)
 	}
-	if got := x.ProviderTypes(relation.Secret, "n", "s"); !slices.Equal(got, []string{"aws", "gcp"}) {
-		t.Errorf("PSL-2: a Secret has the types %v", got)
-	}
-	if got := x.ProviderTypes(relation.InternalSecret, "n", "s"); !slices.Equal(got, []string{"azure"}) {
-		t.Errorf("PSL-2: an InternalSecret has the types %v", got)
-	}
+	expect.DeepEqual(t, x.ProviderTypes(relation.Secret, "n", "s"), []string{"aws", "gcp"}, "PSL-2: a Secret has the types")
+	expect.DeepEqual(t, x.ProviderTypes(relation.InternalSecret, "n", "s"), []string{"azure"},
+		"PSL-2: an InternalSecret has the types")
 	x.Set(credentials(`{"metadata":{"namespace":"n","name":"a"},"credentialsRef":{"apiVersion":"v1","kind":"ConfigMap","namespace":"n","name":"s"},"provider":{"type":"azure"}}`))
 	x.Remove(relation.SecretBinding, "n", "a")
 	if got := x.ProviderTypes(relation.Secret, "n", "s"); !slices.Equal(got, []string{"aws"}) || len(x.ProviderTypes(relation.InternalSecret, "n", "s")) > 0 {
@@ -128,9 +121,7 @@ func TestProperty(t *testing.T) {
 				}
 				slices.Sort(want)
 				slices.Sort(got)
-				if !slices.Equal(want, got) {
-					rt.Fatalf("WB-48: %v refer to %s, the index has %v", want, configMap, got)
-				}
+				expect.DeepEqual(rt, got, want, "WB-48: %v refer to %s, the index", want, configMap)
 			}
 		}
 	})

@@ -126,9 +126,8 @@ func TestDecisions(t *testing.T) {
 			expect.Equal(t, counted.reason, c.counted, "RSZ-6, OBS-20: counted")
 		})
 	}
-	if response := admissiontest.Respond(Decide(Options{}), request("shoots", large, wide)); !response.Allowed {
-		t.Errorf("RSZ-T9, WB-39: without a configuration: %+v", response.Result)
-	}
+	response := admissiontest.Respond(Decide(Options{}), request("shoots", large, wide))
+	expect.True(t, response.Allowed, "RSZ-T9, WB-39: without a configuration: %+v", response.Result)
 }
 
 // OBS-6, RSZ-6: what would be refused is logged with its size and the limit.
@@ -136,9 +135,7 @@ func TestLog(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	admissiontest.Respond(Decide(Options{Config: limits("log"), Rejections: &rejections{}, Log: log}), request("projects", "{}", func(r *admissionv1.AdmissionRequest) { r.Resource.Group = "other" }))
-	if len(lines) != 1 || !strings.Contains(lines[0], `"requestObjectSize"=2 "limit"="0"`) {
-		t.Errorf("got %q", lines)
-	}
+	expect.True(t, len(lines) == 1 && strings.Contains(lines[0], `"requestObjectSize"=2 "limit"="0"`), "got %q", lines)
 }
 
 type rejections struct{ reason string }
@@ -168,9 +165,8 @@ func TestPages(t *testing.T) {
 	for objects, want := range map[int]bool{0: true, 1: true, 2: false, 9: false} {
 		garden := &pages{objects: objects}
 		response := admissiontest.Respond(Decide(Options{Config: limits("block"), Garden: garden, Rejections: &rejections{}, Log: logr.Discard()}), request("cloudprofiles", small, wide))
-		if response.Allowed != want || garden.reads > 2 {
-			t.Errorf("%d objects: %+v after %d reads", objects, response.Result, garden.reads)
-		}
+		expect.True(t, response.Allowed == want && garden.reads <= 2,
+			"%d objects: %+v after %d reads", objects, response.Result, garden.reads)
 	}
 }
 
@@ -190,9 +186,8 @@ func TestProperty(t *testing.T) {
 			rt.Errorf("%s has %d bytes, %v, want %d", written, size, err, len(text))
 		}
 		created, changed := admissiontest.Respond(decide, request("shoots", string(written))), admissiontest.Respond(decide, request("shoots", string(written), updated))
-		if created.Allowed != (len(text) <= len(small)) || changed.Allowed != created.Allowed {
-			rt.Errorf("%d bytes: created %v, changed %v", len(text), created.Allowed, changed.Allowed)
-		}
+		expect.True(rt, created.Allowed == (len(text) <= len(small)) && changed.Allowed == created.Allowed,
+			"%d bytes: created %v, changed %v", len(text), created.Allowed, changed.Allowed)
 	})
 }
 
@@ -221,12 +216,10 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%+v", response.Result)
 	}
 	r.UserInfo.Username = limits.UnrestrictedSubjects[0].Name
-	if response := admissiontest.Respond(decide, r); !response.Allowed {
-		t.Errorf("%+v", response.Result)
-	}
+	response := admissiontest.Respond(decide, r)
+	expect.True(t, response.Allowed, "%+v", response.Result)
 	entries := Registrations(limits)
 	admissiontest.Entry(t, Name, entries[0])
-	if Registrations(nil) != nil || Registrations(&config.ResourceAdmissionConfiguration{}) != nil {
-		t.Error("without limits nothing is registered")
-	}
+	expect.True(t, Registrations(nil) == nil && Registrations(&config.ResourceAdmissionConfiguration{}) == nil,
+		"without limits nothing is registered")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var properties = admissiontest.Pods{
@@ -43,9 +44,8 @@ func TestProfiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := admissiontest.Ask(Decide(), admissionv1.Create, []byte(c.pod))
-			if !response.Allowed || string(response.Patch) != c.want {
-				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
-			}
+			expect.True(t, response.Allowed && string(response.Patch) == c.want,
+				"allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const shoots = `kind: Shoot
@@ -53,15 +54,13 @@ func TestDecisions(t *testing.T) {
 	}
 	empty := update("s", `{}`)
 	empty.OldObject.Raw = []byte(`{"metadata":{"finalizers":["x"]},"data":{"kubeconfig":""}}`)
-	if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots).Referrers()), empty); !response.Allowed {
-		t.Errorf("T4-4, SKR-3: a Secret that was empty before: %+v", response.Result)
-	}
+	response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots).Referrers()), empty)
+	expect.True(t, response.Allowed, "T4-4, SKR-3: a Secret that was empty before: %+v", response.Result)
 	for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Delete} {
 		r := update("s", `{}`)
 		r.Operation = operation
-		if response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots).Referrers()), r); !response.Allowed {
-			t.Errorf("SKR-1: %s: %+v", operation, response.Result)
-		}
+		response := admissiontest.Respond(Decide(admissiontest.NewReader(t, shoots).Referrers()), r)
+		expect.True(t, response.Allowed, "SKR-1: %s: %+v", operation, response.Result)
 	}
 }
 

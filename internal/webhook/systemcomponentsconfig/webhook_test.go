@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -140,16 +139,13 @@ func TestSame(t *testing.T) {
 		if first == "" {
 			first = got
 		}
-		if got != first {
-			t.Errorf("WB-12: got %s and %s", first, got)
-		}
+		expect.Equal(t, got, first, "WB-12")
 		once, admitted, err := admissiontest.Apply(Decide(settings, n), []byte(`{"spec":{}}`))
 		if err != nil || !admitted {
 			t.Fatal(admitted, err)
 		}
-		if again := admissiontest.Ask(Decide(settings, n), admissionv1.Update, once); !again.Allowed || again.Patch != nil {
-			t.Errorf("SEC-9: a Pod that has all of it gets %s", again.Patch)
-		}
+		again := admissiontest.Ask(Decide(settings, n), admissionv1.Update, once)
+		expect.True(t, again.Allowed && again.Patch == nil, "SEC-9: a Pod that has all of it gets %s", again.Patch)
 	}
 }
 
@@ -159,17 +155,14 @@ func TestAway(t *testing.T) {
 		t.Errorf("SEC-3: got %+v", got.Result)
 	}
 	daemon := `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"x","uid":"u","controller":true}]}}`
-	if got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon)); !got.Allowed {
-		t.Errorf("got %+v", got.Result)
-	}
+	got := admissiontest.Ask(Decide(settings, away{}), admissionv1.Create, []byte(daemon))
+	expect.True(t, got.Allowed, "got %+v", got.Result)
 }
 
 // TestDocument compares the document with what the webhook does and with its registration (WHC-7, BH-SC-4, BH-SC-5, DEP-4, DEP-5, DEP-7).
 func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 3)
-	if !strings.Contains(blocks[0], "systemComponentsConfig") {
-		t.Error("the first block is the configuration")
-	}
+	expect.Contains(t, blocks[0], "systemComponentsConfig", "the first block is the configuration")
 	cfg := struct {
 		Webhooks struct {
 			SystemComponentsConfig config.SystemComponentsConfigWebhookConfig `json:"systemComponentsConfig"`
@@ -202,7 +195,6 @@ func (o one) List(_ context.Context, list client.ObjectList, options ...client.L
 // TestNamespacesOfTheInstallation holds that the webhook's own label is asked for beside those of the installation's selector (DEP-3).
 func TestNamespacesOfTheInstallation(t *testing.T) {
 	entry := Registration(feature.Installation{Base: feature.Select(map[string]string{"role": "shoot"})})
-	if got := entry.NamespaceSelector.MatchLabels; got["role"] != "shoot" || got[Consider] != "true" {
-		t.Errorf("got %v", got)
-	}
+	got := entry.NamespaceSelector.MatchLabels
+	expect.True(t, got["role"] == "shoot" && got[Consider] == "true", "got %v", got)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var properties = admissiontest.Objects{
@@ -48,9 +49,8 @@ func TestTokens(t *testing.T) {
 			for _, kind := range []string{"kubernetes.io/service-account-token", "Opaque"} {
 				object := `{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{` + c.labels + `}},"type":"` + kind + `","data":` + c.data + `}`
 				response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(object))
-				if !response.Allowed || string(response.Patch) != c.want {
-					t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
-				}
+				expect.True(t, response.Allowed && string(response.Patch) == c.want,
+					"allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 			}
 		})
 	}
@@ -62,9 +62,7 @@ func TestTokens(t *testing.T) {
 // TestContent: what is wrong with a Secret is said without its content.
 func TestContent(t *testing.T) {
 	response := admissiontest.Ask(Decide(), admissionv1.Create, []byte(`{"apiVersion":"v1","kind":"Secret","data":{"token":"top secret!"}}`))
-	if response.Allowed || strings.Contains(response.Result.Message, "top") {
-		t.Errorf("got %+v", response.Result)
-	}
+	expect.True(t, !response.Allowed && !strings.Contains(response.Result.Message, "top"), "got %+v", response.Result)
 }
 
 // TestDocument compares the document with what the webhook does and with its registration (WHC-10, TI-11, DEP-5).

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission/admissiontest"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 var properties = admissiontest.Objects{
@@ -48,15 +49,13 @@ func TestModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"name":"x"},"spec":` + c.spec + `}`
 			response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(object))
-			if !response.Allowed || string(response.Patch) != c.want {
-				t.Errorf("allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
-			}
+			expect.True(t, response.Allowed && string(response.Patch) == c.want,
+				"allowed %v, patched with %s, want %s", response.Allowed, response.Patch, c.want)
 		})
 	}
 	stale := `{"apiVersion":"autoscaling.k8s.io/v1","kind":"VerticalPodAutoscaler","metadata":{"labels":{"` + Mutated + `":"true"}},"spec":{"updatePolicy":{"updateMode":"Off"}}}`
-	if response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(stale)); response.Patch != nil {
-		t.Errorf("VIP-3/WB-21, the label stays: %s", response.Patch)
-	}
+	response := admissiontest.Ask(Decide(), admissionv1.Update, []byte(stale))
+	expect.True(t, response.Patch == nil, "VIP-3/WB-21, the label stays: %s", response.Patch)
 }
 
 // TestDocument compares the document with what the webhook does and with its registration (WHC-9, DEP-5).
@@ -64,7 +63,6 @@ func TestDocument(t *testing.T) {
 	blocks := admissiontest.Shown(t, admissiontest.Document, Name, 1)
 	admissiontest.Example(t, Decide(), blocks[0])
 	admissiontest.Registered(t, Name, Registration(feature.Installation{}))
-	if got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels; got != nil {
-		t.Errorf("WHC-9: got %v", got)
-	}
+	got := Registration(feature.Installation{Shoot: true}).ObjectSelector.MatchLabels
+	expect.True(t, got == nil, "WHC-9: got %v", got)
 }

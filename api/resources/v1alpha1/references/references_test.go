@@ -44,9 +44,8 @@ func TestFromAnnotations(t *testing.T) {
 		}
 		expect.Equal(t, got, want, "GC-7/BH-GC-5, %s", key)
 	}
-	if got := FromAnnotations(map[string]string{prefix + "secret-foo": ""}); got != nil {
-		t.Errorf("GC-7/an empty value: got %v", got)
-	}
+	got := FromAnnotations(map[string]string{prefix + "secret-foo": ""})
+	expect.True(t, got == nil, "GC-7/an empty value: got %v", got)
 }
 
 // TestWalkerKnowsAllFields: every field of a Pod's spec that can name a Secret or ConfigMap is found, whatever version of the API the types
@@ -172,9 +171,7 @@ func TestInjectAnnotations(t *testing.T) {
 		cron, oldCron,
 	} {
 		for round := range 2 {
-			if err := InjectAnnotations(object, "extra"); err != nil {
-				t.Fatalf("%T: %v", object, err)
-			}
+			must.Succeed(t, InjectAnnotations(object, "extra"), "%T", object)
 			h, err := holderOf(object)
 			must.Succeed(t, err)
 			places := 2
@@ -209,9 +206,8 @@ func TestInjectAnnotationsElsewhere(t *testing.T) {
 	expect.DeepEqual(t, mr.Annotations, map[string]string{"own": "x", "reference.resources.gardener.cloud/secret-5b11618c": "secret1"}, "ManagedResource")
 
 	bare := &corev1.Pod{}
-	if err := InjectAnnotations(bare); err != nil || bare.Annotations != nil {
-		t.Errorf("nothing to write: %v, %v", bare.Annotations, err)
-	}
+	err := InjectAnnotations(bare)
+	expect.True(t, err == nil && bare.Annotations == nil, "nothing to write: %v, %v", bare.Annotations, err)
 
 	prometheus := func() *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": map[string]any{"annotations": map[string]any{"own": "x"}}, "spec": map[string]any{

@@ -6,6 +6,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // CSR-5: texts of a decision repeat what is asked for, which may be as large as a request; what cannot be the name
@@ -24,9 +26,8 @@ func TestReasonsAreBounded(t *testing.T) {
 		"CSR-32/bootstrap of anything": agentRequest(bootstrapPrefix+long, long),
 	} {
 		decision, err := Decide(t.Context(), usual, request, w)
-		if err != nil || decision.Outcome != Denied {
-			t.Fatalf("%s: %s, and there is an error: %t", name, decision.Outcome, err != nil)
-		}
+		must.True(t, err == nil && decision.Outcome == Denied,
+			"%s: %s, and there is an error: %t", name, decision.Outcome, err != nil)
 		if message := decision.Condition().Message; len(decision.Reason) > maxReason || len(message) > maxReason+100 {
 			t.Errorf("%s: %d bytes", name, len(message))
 		}

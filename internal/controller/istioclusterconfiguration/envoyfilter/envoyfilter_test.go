@@ -100,9 +100,7 @@ func TestFilter(t *testing.T) {
 	x.SetService(svc("a", "web", "*", corev1.ServicePort{Name: "https-main", Port: 443}, corev1.ServicePort{Name: "grpc-main", Port: 80}))
 	x.SetRule(rule(t, "{host: web, exportTo: [in1]}"))
 	d := x.Decide("a")
-	if len(d.Write) != 1 {
-		t.Fatalf("got %v", d)
-	}
+	must.Equal(t, len(d.Write), 1, "got %v", d)
 	want := map[string]any{}
 	must.Succeed(t, yaml.Unmarshal([]byte(`
 apiVersion: networking.istio.io/v1alpha3
@@ -166,9 +164,7 @@ func TestModes(t *testing.T) {
 			x.SetService(svc("a", "web", "*", tc.port))
 			x.SetRule(rule(t, "{host: web, exportTo: ['*'], trafficPolicy: "+tc.policy+"}"))
 			d := x.Decide("a")
-			if len(d.Write) != 2 {
-				t.Fatalf("ICC-2: got %v", d)
-			}
+			must.Equal(t, len(d.Write), 2, "ICC-2: got %v", d)
 			expect.DeepEqual(t, modes(d.Write[0]), []string{"outbound|443||web.a.svc.cluster.local " + tc.want})
 		})
 	}
@@ -216,9 +212,8 @@ func TestWhere(t *testing.T) {
 	own.SetNamespace(space("a", "gardener.cloud/role=istio-ingress"))
 	own.SetService(svc("a", "web", ".", corev1.ServicePort{Port: 80}))
 	own.SetRule(rule(t, "{host: web, exportTo: [.]}"))
-	if d := own.Decide("a"); len(d.Write) != 1 || d.Write[0].GetNamespace() != "a" {
-		t.Errorf("ICC-6/the own one is one: got %v", d)
-	}
+	d := own.Decide("a")
+	expect.True(t, len(d.Write) == 1 && d.Write[0].GetNamespace() == "a", "ICC-6/the own one is one: got %v", d)
 	bare := world()
 	bare.SetService(svc("a", "web", "*"))
 	bare.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
@@ -274,9 +269,8 @@ func TestChanges(t *testing.T) {
 	} {
 		expect.True(t, slices.Contains(changed, "a"), "%s: concerns %v", what, changed)
 	}
-	if changed := x.SetNamespace(space("in4", "gardener.cloud/role=istio-ingress")); slices.Contains(changed, "a") {
-		t.Errorf("ICC-3/an ingress namespace that no rule of a names: %v", changed)
-	}
+	changed := x.SetNamespace(space("in4", "gardener.cloud/role=istio-ingress"))
+	expect.False(t, slices.Contains(changed, "a"), "ICC-3/an ingress namespace that no rule of a names: %v", changed)
 	if changed := x.SetNamespace(space("in3", "some=label")); slices.Contains(changed, "a") {
 		t.Errorf("ICC-3/a label that does not count: %v", changed)
 	}
@@ -288,9 +282,8 @@ func TestChanges(t *testing.T) {
 	x.SetRule(rule(t, "{host: web, exportTo: ['*']}"))
 	x.SetNamespace(space("in3", "gardener.cloud/role=istio-ingress"))
 	apply(x, "a")
-	if got := x.where("a"); !slices.Contains(got, "in3") {
-		t.Errorf("ICC-3/new ingress namespace: %v", got)
-	}
+	got := x.where("a")
+	expect.True(t, slices.Contains(got, "in3"), "ICC-3/new ingress namespace: %v", got)
 	x.SetNamespace(space("in3"))
 	apply(x, "a")
 	if got := x.where("a"); slices.Contains(got, "in3") {
@@ -325,9 +318,8 @@ func TestOwnership(t *testing.T) {
 		y.Complete(kind)
 		expect.Empty(t, y.Decide("a").Delete, "ICC-1: deleted after %s only", kind)
 	}
-	if changed := y.Complete(kinds[3]); !slices.Equal(changed, []string{"a"}) || len(y.Decide("a").Delete) != 1 {
-		t.Errorf("ICC-10: got %v", changed)
-	}
+	changed := y.Complete(kinds[3])
+	expect.True(t, slices.Equal(changed, []string{"a"}) && len(y.Decide("a").Delete) == 1, "ICC-10: got %v", changed)
 	y.Forget()
 	expect.True(t, len(y.Decide("a").Delete) == 0 && len(y.Complete(Services)) == 0,
 		"ICC-1: something is decided without the kinds")

@@ -82,9 +82,8 @@ func TestRetain(t *testing.T) {
 func TestForget(t *testing.T) {
 	x := spaces(t)
 	x.Forget()
-	if got := complete(x).Complete(Services); len(got) > 0 {
-		t.Errorf("ICC-1: %v are known", got)
-	}
+	got := complete(x).Complete(Services)
+	expect.Empty(t, got, "ICC-1: %v are known", got)
 	expect.True(t, len(x.Decide("a").Write) == 0 && len(x.namespaces) == 0, "ICC-1: namespaces are known")
 }
 

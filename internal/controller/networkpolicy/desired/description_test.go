@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // describedWorld has a policy of each kind: for clients with a label in the own and in another namespace, by an alias in both, for all the
@@ -120,9 +121,8 @@ func TestSelectorsInDescriptions(t *testing.T) {
 				Values:   rapid.SliceOfN(texts, 0, 3).Draw(t, "values"),
 			})
 		}
-		if got, want := wholeSelector(selector), fmt.Sprintf("%s", selector); got != want {
-			t.Fatalf("T3-12: got %s, want %s", got, want)
-		}
+		got, want := wholeSelector(selector), fmt.Sprintf("%s", selector)
+		must.Equal(t, got, want, "T3-12")
 	})
 	expect.Equal(t, wholeSelector(metav1.LabelSelector{}), "{map[] []}", "T3-12/an empty selector")
 }

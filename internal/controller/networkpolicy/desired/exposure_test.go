@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // ingress returns an Ingress that leads to ports of Services, by number or name ("web:80", "web:http").
@@ -230,9 +231,8 @@ func TestIstioUnknown(t *testing.T) {
 	for _, kind := range []Kind{Services, Policies} {
 		restarted.Complete(kind)
 	}
-	if d := after.Decide(Request{Service: key("a", "web")}); len(d.Delete) > 0 || len(d.Write) > 0 {
-		t.Errorf("NP-1: something is decided before all is known: %v", d)
-	}
+	d := after.Decide(Request{Service: key("a", "web")})
+	expect.True(t, len(d.Delete) == 0 && len(d.Write) == 0, "NP-1: something is decided before all is known: %v", d)
 	after.settle(restarted.Complete(Namespaces))
 	after.namespace("istio-ingress")
 	after.want("NP-44/VirtualServices are not known yet", slices.Concat(ownPair, istioPair)...)
@@ -250,9 +250,7 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 	labelled := prefix + "to-a-web-tcp-8080=allowed in istio-ingress"
 	w := istioWorld(t)
 	w.service(of)
-	if got := clients(w.policy("a", shared)); got != both {
-		t.Fatalf("NP-12/NP-17: got %s", got)
-	}
+	must.Equal(t, clients(w.policy("a", shared)), both, "NP-12/NP-17")
 	for name, known := range map[string]struct {
 		tell func(*Index) []Request
 		want string

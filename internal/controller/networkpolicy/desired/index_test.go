@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"slices"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -22,9 +21,8 @@ func TestNeededKinds(t *testing.T) {
 		"for existing Pods":          {Options{OnlyForExistingPods: true}, []Kind{Pods}},
 		"with both":                  {Options{IngressController: &IngressController{}, OnlyForExistingPods: true}, []Kind{Ingresses, Pods}},
 	} {
-		if got, want := NewIndex(tc.options).needed(), append([]Kind{Services, Namespaces, Policies}, tc.more...); !slices.Equal(got, want) {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
+		got, want := NewIndex(tc.options).needed(), append([]Kind{Services, Namespaces, Policies}, tc.more...)
+		expect.DeepEqual(t, got, want, "%s", name)
 	}
 }
 

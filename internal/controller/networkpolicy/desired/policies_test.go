@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // "Where to be better": a/b-c and a-b/c come to the same name in a third namespace. The first one has it, and the second waits.
@@ -42,13 +43,10 @@ func TestOneOfTwoReasonsEnds(t *testing.T) {
 	w.service(service("a", "s", nil, "namespace-selectors", `[{"matchLabels":{"x":"1"}}]`,
 		"from-x-allowed-ports", `[{"port":1}]`, "from-x-from-b-allowed-ports", `[{"port":1}]`))
 	both := w.policy("a", shared).Spec.DeepCopy()
-	if len(both.Ingress) != 2 {
-		t.Fatalf("NP-14: it is for clients in %d namespaces, want 2: %v", len(both.Ingress), both)
-	}
+	must.Equal(t, len(both.Ingress), 2, "NP-14: it is for clients in %d namespaces, want 2: %v", len(both.Ingress), both)
 	w.namespace("b", "x=2")
-	if got := w.policy("a", shared); len(got.Spec.Ingress) != 1 {
-		t.Errorf("NP-14, NP-41: the reason of namespace b has ended: got %v", got.Spec.Ingress)
-	}
+	got := w.policy("a", shared)
+	expect.Equal(t, len(got.Spec.Ingress), 1, "NP-14, NP-41: the reason of namespace b has ended: got %v", got.Spec.Ingress)
 }
 
 // NP-1: objects in namespaces that nobody reports are left alone, and so are policies of Services there.
@@ -98,9 +96,8 @@ func TestPolicyEvents(t *testing.T) {
 		for _, r := range requests {
 			expect.Equal(t, r, (Request{Service: key("a", "s"), Policy: p.NamespacedName}), "%s: it asks for", event.name)
 		}
-		if d := w.Decide(request); len(d.Write) != event.left || len(d.Delete) > 0 {
-			t.Errorf("%s: got %v, %v", event.name, d.Write, d.Delete)
-		}
+		d := w.Decide(request)
+		expect.True(t, len(d.Write) == event.left && len(d.Delete) == 0, "%s: got %v, %v", event.name, d.Write, d.Delete)
 	}
 }
 

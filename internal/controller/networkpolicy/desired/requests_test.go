@@ -204,9 +204,8 @@ func TestPodCounts(t *testing.T) {
 		p := newPods()
 		p.set(key("a", "p"), []string{"x", "y"})
 		p.set(key("a", "q"), []string{"y"})
-		if diff := cmp.Diff(c.want, p.set(key("a", "p"), c.keys)); diff != "" || !p.has("a", "y") || p.has("b", "y") {
-			t.Errorf("%s: %s", name, diff)
-		}
+		diff := cmp.Diff(c.want, p.set(key("a", "p"), c.keys))
+		expect.True(t, diff == "" && p.has("a", "y") && !p.has("b", "y"), "%s: %s", name, diff)
 		for _, pod := range []string{"p", "q"} {
 			p.set(key("a", pod), nil)
 		}
@@ -263,9 +262,8 @@ func TestKeyLimit(t *testing.T) {
 	longest := prefix + "to-" + strings.Repeat("a", keyLimit-3)
 	for key, length := range map[string]int{longest: keyLimit, longest + "a": keyLimit, "other/" + strings.Repeat("a", 80): 80} {
 		got := ShortKey(key)
-		if _, name, _ := strings.Cut(got, "/"); len(name) != length || (got == key) == (key == longest+"a") {
-			t.Errorf("NP-21: %s becomes %s", key, got)
-		}
+		_, name, _ := strings.Cut(got, "/")
+		expect.True(t, len(name) == length && (got == key) != (key == longest+"a"), "NP-21: %s becomes %s", key, got)
 	}
 }
 

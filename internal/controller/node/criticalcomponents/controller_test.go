@@ -221,9 +221,8 @@ func TestConflict(t *testing.T) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "c"})
 		must.Succeed(t, f.target.Update(t.Context(), n))
 	}
-	if _, err := f.run(); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
-	}
+	_, err := f.run()
+	expect.True(t, apierrors.IsConflict(err), "got %v", err)
 	f.told()
 	if _, err := f.run(); err != nil || f.taints() != "a b c" {
 		t.Errorf("got %s, %v", f.taints(), err)

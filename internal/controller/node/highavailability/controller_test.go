@@ -57,9 +57,8 @@ func newFixture(t *testing.T) *fixture {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			defer f.enter(object)()
-			if data, err := patch.Data(object); err != nil || string(data) != "{}" {
-				t.Errorf("NHA-4: patched with %s, %v", data, err)
-			}
+			data, err := patch.Data(object)
+			expect.True(t, err == nil && string(data) == "{}", "NHA-4: patched with %s, %v", data, err)
 			if object.GetName() == f.fail {
 				return errors.New("internal")
 			}

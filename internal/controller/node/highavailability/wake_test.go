@@ -76,9 +76,8 @@ func TestPages(t *testing.T) {
 	// A second page is read.
 	pages, seen := []string{"x", "y", ""}, []string(nil)
 	r := New(Options{Live: paged{f.target, &pages, &seen}})
-	if err := r.each(t.Context(), deployments, func(client.ObjectList) {}); err != nil || !slices.Equal(seen, []string{"", "x", "y"}) {
-		t.Errorf("pages %q, %v", seen, err)
-	}
+	err := r.each(t.Context(), deployments, func(client.ObjectList) {})
+	expect.True(t, err == nil && slices.Equal(seen, []string{"", "x", "y"}), "pages %q, %v", seen, err)
 }
 
 // NHA-4: webhooks of a tenant may let each patch wait; a bounded number of them is under way.
@@ -105,9 +104,8 @@ func TestFailuresAreBounded(t *testing.T) {
 	for range 1000 {
 		w.fail(errors.New(strings.Repeat("x", 1<<20)))
 	}
-	if text := w.joined().Error(); len(text) > (shown+1)*(maxText+1) || !strings.HasSuffix(text, "and 990 more") {
-		t.Errorf("%d bytes", len(text))
-	}
+	text := w.joined().Error()
+	expect.True(t, len(text) <= (shown+1)*(maxText+1) && strings.HasSuffix(text, "and 990 more"), "%d bytes", len(text))
 	expect.Succeed(t, (&waking{}).joined(), "an error without a failure")
 }
 

@@ -155,9 +155,8 @@ func TestConflict(t *testing.T) {
 	f.run()
 	f.wants("NRD-8: a conflict", 3, map[string]string{"a": "5s", "b": "17.5s"})
 	n := &corev1.Node{}
-	if err := f.target.Get(t.Context(), client.ObjectKey{Name: "b"}, n); err != nil || n.Annotations["theirs"] != "y" {
-		t.Errorf("got %v, %v", n.Annotations, err)
-	}
+	err := f.target.Get(t.Context(), client.ObjectKey{Name: "b"}, n)
+	expect.True(t, err == nil && n.Annotations["theirs"] == "y", "got %v, %v", n.Annotations, err)
 }
 
 // NRD-8: one that fails holds up no other, and is tried again.
@@ -195,9 +194,8 @@ func TestListErrors(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{}); err == nil || err.Error() != want || f.patches > 0 {
-			t.Errorf("got %v, %d patches", err, f.patches)
-		}
+		_, err := f.Reconcile(t.Context(), reconcile.Request{})
+		expect.True(t, err != nil && err.Error() == want && f.patches == 0, "got %v, %d patches", err, f.patches)
 	}
 }
 

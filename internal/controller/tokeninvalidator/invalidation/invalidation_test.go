@@ -84,8 +84,7 @@ func TestLabelled(t *testing.T) {
 		"TI-6":                       {map[string]string{LabelPurpose: Purpose, LabelConsider: "x"}, false, map[string]string{LabelPurpose: Purpose}, true},
 	} {
 		got, differ := Labelled(tc.labels, tc.consider)
-		if diff := cmp.Diff(tc.want, got); diff != "" || differ != tc.differ {
-			t.Errorf("%s: differ %v, %s", name, differ, diff)
-		}
+		diff := cmp.Diff(tc.want, got)
+		expect.True(t, diff == "" && differ == tc.differ, "%s: differ %v, %s", name, differ, diff)
 	}
 }

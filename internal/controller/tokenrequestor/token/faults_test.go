@@ -58,17 +58,14 @@ func TestSmallest(t *testing.T) {
 	expect.Equal(t, string(write(t, nil, true, "c")[KeyBundle]), "c", "TR-22: a CA of one byte is written")
 	const config = "current-context: x\ncontexts:\n- name: x\n  context:\n    user: u\n    cluster: c\nusers:\n- name: u\n  user: {}\nclusters:\n- name: c\n  cluster: {}\n"
 	got := string(write(t, map[string][]byte{KeyKubeconfig: []byte(config)}, true, "c")[KeyKubeconfig])
-	if want := strings.NewReplacer("user: {}", "user:\n      token: new", "cluster: {}", "cluster:\n      certificate-authority-data: Yw==").Replace(config); !cmp.Equal(decode(t, got), decode(t, want)) || strings.ContainsAny(got, "{}") {
-		t.Errorf("TR-23: got\n%s", got)
-	}
+	want := strings.NewReplacer("user: {}", "user:\n      token: new", "cluster: {}", "cluster:\n      certificate-authority-data: Yw==").Replace(config)
+	expect.True(t, cmp.Equal(decode(t, got), decode(t, want)) && !strings.ContainsAny(got, "{}"), "TR-23: got\n%s", got)
 	for held, want := range map[string]bool{"c": true, "d": false} {
-		if same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, []byte(held)); same != want || err != nil {
-			t.Errorf("TR-10: the CA is c, and %s counts as the same: %t, %v", held, same, err)
-		}
+		same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, []byte(held))
+		expect.True(t, same == want && err == nil, "TR-10: the CA is c, and %s counts as the same: %t, %v", held, same, err)
 	}
-	if same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, nil); !same || err != nil {
-		t.Errorf("TR-10: no CA is known: %t, %v", same, err)
-	}
+	same, err := sameCA(map[string][]byte{KeyKubeconfig: []byte(got)}, nil)
+	expect.True(t, same && err == nil, "TR-10: no CA is known: %t, %v", same, err)
 	encode := base64.RawURLEncoding.EncodeToString
 	if got := ClaimsOf("a." + encode([]byte(`{"exp":1}`)) + ".c"); got.Expiry.Unix() != 1 {
 		t.Errorf("2.8: a token that ended in 1970 ends at %s", got.Expiry)

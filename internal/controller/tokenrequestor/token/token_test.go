@@ -59,9 +59,8 @@ func TestAsk(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "t": true, "T": true, "true": true, "TRUE": true, "True": true, "yes": false, "": false, "false": false} {
 		expect.Equal(t, ask(t, AnnotationInjectCA, value).InjectCA, want, "2.1/%q", value)
 	}
-	if a := ask(t, AnnotationTargetName, "n"); a.Target != nil || !a.HalfTarget {
-		t.Errorf("TR-8/half a target: got %+v", a)
-	}
+	a := ask(t, AnnotationTargetName, "n")
+	expect.True(t, a.Target == nil && a.HalfTarget, "TR-8/half a target: got %+v", a)
 	if a := ask(t, AnnotationTargetNamespace, "m"); a.Target != nil || !a.HalfTarget {
 		t.Errorf("TR-8/the other half of a target: got %+v", a)
 	}
@@ -79,9 +78,8 @@ func TestAsk(t *testing.T) {
 		t.Errorf("TR-14: got %v", err)
 	}
 	for value, want := range map[string]int64{"": 43200, "10m": 600, "100h": 360000, "90.9s": 90} {
-		if got, err := ask(t, AnnotationExpiration, value).Seconds(); err != nil || got != want {
-			t.Errorf("TR-15/BH-TR-10, %q: got %d, %v", value, got, err)
-		}
+		got, err := ask(t, AnnotationExpiration, value).Seconds()
+		expect.True(t, err == nil && got == want, "TR-15/BH-TR-10, %q: got %d, %v", value, got, err)
 	}
 	expect.ErrorContains(t, expect.ErrorOf(ask(t, AnnotationExpiration, "unparsable").Seconds()), "invalid duration",
 		"TR-15")
@@ -151,9 +149,8 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, got.Renew, err)
 		}
 	}
-	if remaining, err := ask(t).Remaining(now); err != nil || remaining != time.Hour {
-		t.Errorf("TR-12: got %s, %v", remaining, err)
-	}
+	remaining, err := ask(t).Remaining(now)
+	expect.True(t, err == nil && remaining == time.Hour, "TR-12: got %s, %v", remaining, err)
 	if _, err := ask(t, AnnotationRenew, "invalid-format").Remaining(now); err == nil || !strings.HasPrefix(err.Error(), "could not parse renew timestamp: ") {
 		t.Errorf("TR-12: got %v", err)
 	}
@@ -161,9 +158,8 @@ func TestExamine(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	at := time.Unix(1800000000, 0)
-	if got := ClaimsOf(web(at, "u", "i")); !got.Expiry.Equal(at) || got.User != "u" || got.AccountUID != "i" {
-		t.Errorf("got %+v", got)
-	}
+	got := ClaimsOf(web(at, "u", "i"))
+	expect.True(t, got.Expiry.Equal(at) && got.User == "u" && got.AccountUID == "i", "got %+v", got)
 	for _, token := range []string{"", "a.b", "a.!.c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`{}`)) + ".c", "a." + base64.RawURLEncoding.EncodeToString([]byte(`x`)) + ".c"} {
 		expect.Equal(t, ClaimsOf(token), (Claims{}), "%q", token)
 	}
@@ -302,12 +298,10 @@ func TestKubeconfigForms(t *testing.T) {
 	} {
 		t.Run("TR-23/"+name, func(t *testing.T) {
 			written := write(t, map[string][]byte{KeyKubeconfig: []byte(content)}, false, "")
-			if diff := cmp.Diff(withToken(t, content, "u", "new"), decode(t, string(written[KeyKubeconfig]))); diff != "" {
-				t.Errorf("%s\n%s", diff, written[KeyKubeconfig])
-			}
-			if got, err := Read(written); err != nil || got != "new" {
-				t.Errorf("read %q, %v", got, err)
-			}
+			diff := cmp.Diff(withToken(t, content, "u", "new"), decode(t, string(written[KeyKubeconfig])))
+			expect.Equal(t, diff, "", "%s\n%s", diff, written[KeyKubeconfig])
+			got, err := Read(written)
+			expect.True(t, err == nil && got == "new", "read %q, %v", got, err)
 			expect.Equal(t, string(write(t, written, false, "")[KeyKubeconfig]), string(written[KeyKubeconfig]),
 				"written twice")
 		})
