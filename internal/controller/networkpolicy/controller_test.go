@@ -221,7 +221,7 @@ func TestUnknownPolicies(t *testing.T) {
 	f.Index().SetPolicy(f.policy(ingress))
 	f.reconcile("it already exists for Service y/x and is not changed")
 	expect.ErrorIs(t, expect.ErrorOf(f.Reconcile(f.ctx, request)), reconcile.TerminalError(nil),
-		"NP-12: it is tried again and aga")
+		"NP-12: it is tried again and again")
 	expect.True(t, f.policy(ingress).Labels[desired.LabelServiceName] == "x" && len(f.policy(egress).Labels) == 2,
 		"NP-12: the other one's is taken, or keeps the own one back")
 }

@@ -221,13 +221,13 @@ func TestMovedObjects(t *testing.T) {
 		o := unstructured.Unstructured{Object: f.target.objects["a"]}
 		return o.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	}
-	must.Equal(t, origin(), "n/to", "orig")
+	must.Equal(t, origin(), "n/to", "origin")
 	// A restart: nothing is remembered.
 	f.dropState(objects.Owner{Namespace: "n", Name: "from"})
 	f.dropState(objects.Owner{Namespace: "n", Name: "to"})
 	f.complete("to")
 	f.complete("from")
-	expect.Equal(t, origin(), "n/to", "the former owner took it back: orig")
+	expect.Equal(t, origin(), "n/to", "the former owner took it back: origin")
 	f.secret("from", "2")
 	f.complete("from")
 	if _, found := f.target.value("a"); !found || f.inventory("from") != "" {

@@ -310,7 +310,7 @@ func TestOriginOfWhatAnIgnoredOneLeaves(t *testing.T) {
 			drain()
 			origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
 			got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves")))
-			must.Equal(t, got, want, "the orig")
+			must.Equal(t, got, want, "the origin")
 			leaves(f, f.get("leaves"))
 			drain()
 			if got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("stays"))); got != want {

@@ -37,7 +37,7 @@ func TestIdentityAppearsAndOriginStays(t *testing.T) {
 	p.complete("x")
 	p.complete("y")
 	p.complete("x")
-	expect.Equal(t, p.originOf("a"), "foo:n/y", "orig")
+	expect.Equal(t, p.originOf("a"), "foo:n/y", "origin")
 }
 
 // MRB-16: nor does it take back what that one wrote.

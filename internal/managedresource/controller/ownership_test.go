@@ -332,7 +332,7 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			}
 			moved := f.uid("a") == uid
 			expect.True(t, moved != hook.waits, "the object was moved: %t", moved)
-			expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/to", "its orig")
+			expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/to", "its origin")
 			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 			if f.Tracker.Releases(steps.OwnerOf(f.get("from")), key) || f.Tracker.Releases(steps.OwnerOf(f.get("to")), key) {
 				t.Error("something is claimed after all runs have ended")

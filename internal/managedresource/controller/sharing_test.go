@@ -259,7 +259,7 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 					}
 					origin := func() string { return f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] }
 					got, want := origin(), f.owners.Origin(steps.OwnerOf(f.get("leaves")))
-					must.Equal(t, got, want, "the orig")
+					must.Equal(t, got, want, "the origin")
 					before := f.get("leaves")
 					switch end {
 					case "deleted with keepObjects":

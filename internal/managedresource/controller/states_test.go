@@ -30,7 +30,7 @@ func TestReadersOfSecrets(t *testing.T) {
 	run, _ := s.begin(mr, lifecycle.RunBegins{})
 	must.True(t, run != nil && run.VisitsUnknown(), "the first run: %+v", run)
 	s.step(mr, lifecycle.RunSucceeded{Completed: lifecycle.Completed{Generation: 1, Secrets: map[string]string{"s": "1"}}})
-	expect.Empty(t, s.secretChanged(secret, "1"), "MRT-4: the version that was read is told to")
+	expect.Empty(t, s.secretChanged(secret, "1"), "MRT-4: the version that was read is reported")
 	expect.Empty(t, s.secretChanged(types.NamespacedName{Namespace: "other", Name: "s"}, "2"),
 		"MRT-4: a Secret of another namespace")
 	got := s.secretChanged(secret, "")

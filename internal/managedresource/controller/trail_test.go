@@ -46,7 +46,7 @@ func TestTrail(t *testing.T) {
 		message := "Checksum of the Secrets: " + sum + ". " + written
 		want := []string{meta.ReasonObjectsWritten + ": " + message}
 		if written == "" {
-			want = nil
+			want = []string{}
 		}
 		expect.DeepEqual(t, told, want, "MRB-51: %s: told", what)
 		count := func(text string) int { return strings.Count(strings.Join(*lines, "\n"), text) }

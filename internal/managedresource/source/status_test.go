@@ -67,7 +67,7 @@ func TestWrittenFormsCount(t *testing.T) {
 		!there.Status.Conditions[0].LastUpdateTime.Equal(&next.Status.Conditions[0].LastUpdateTime) {
 		t.Errorf("computed %v, the API server has %v", next.Status, there.Status)
 	}
-	expect.Equal(t, expect.First(s.Get(t.Context(), key)).ResourceVersion, next.ResourceVersion, "Get went back to")
+	expect.Equal(t, expect.First(s.Get(t.Context(), key)).ResourceVersion, next.ResourceVersion, "Get returns an older version")
 	seen := ""
 	if err := s.All(t.Context(), types.NamespacedName{}, func(mr *resourcesv1alpha1.ManagedResource) { seen = mr.ResourceVersion }); err != nil || seen != next.ResourceVersion {
 		t.Errorf("All went back to %s: %v", seen, err)

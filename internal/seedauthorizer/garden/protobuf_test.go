@@ -42,7 +42,7 @@ func TestMessages(t *testing.T) {
 	for _, w := range gardens() {
 		expect.True(t, w.Message != nil, "%s has no message", w.Resource.Resource)
 		expect.Empty(t, protodecode.Missing(reflect.TypeOf(w.New()).Elem(), w.Message),
-			"%s: no number of", w.Resource.Resource)
+			"%s", w.Resource.Resource)
 	}
 }
 

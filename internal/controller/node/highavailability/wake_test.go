@@ -120,7 +120,7 @@ func TestLooksOfAnotherNumber(t *testing.T) {
 	f.wakes("two Nodes, second look", "own")
 	must.Succeed(t, f.target.Delete(t.Context(), &f.nodes()[1]))
 	f.seen = func() int { return 2 }
-	expect.Equal(t, f.wakes("one Node, the webhook is late", "a").RequeueAfter, again, "the webhook is not woken aga")
+	expect.Equal(t, f.wakes("one Node, the webhook is late", "a").RequeueAfter, again, "the webhook is not woken again")
 	f.seen = func() int { return 1 }
 	f.wakes("one Node, the webhook has seen it", "a")
 }
