@@ -129,7 +129,7 @@ func TestPutBack_RestoresPendingEvents(t *testing.T) {
 func TestMeasure_BeginsAnewAfterFailure(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
 	c := Change{}.comes(3, at(1)).comes(2, at(2))
-	expect.True(t, c.Since == at(1) && c.Generation == 3,
+	expect.True(t, c.Since.Equal(at(1)) && c.Generation == 3,
 		"MRT-4: a change is measured from the first news on, until the newest generation is applied: %+v", c)
 	c.Failed = true
 	if c = c.comes(4, at(5)); c.Since != at(5) || c.Failed || c.Generation != 4 {

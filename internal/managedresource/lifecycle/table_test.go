@@ -146,7 +146,7 @@ func TestMeasure_EndsOnce(t *testing.T) {
 	}
 	l.takes(RunBegins{})
 	command, found := l.takes(read("3")).Find(Measure)
-	expect.True(t, found && command.Since == time.Unix(1, 0), "%+v, %t", command, found)
+	expect.True(t, found && command.Since.Equal(time.Unix(1, 0)), "%+v, %t", command, found)
 	if commands := l.takes(RunBegins{}, read("3")); commands.Has(Measure) {
 		t.Errorf("nothing changed: %v", commands)
 	}
