@@ -39,8 +39,8 @@ func (f *fixture) audit(found ...target.Orphan) {
 	taking.Ended(f.ctx)
 }
 
-// TestOrphans: an object that carries our origin and that no inventory names is reported, never written, and nothing else is taken for one (MRB-54).
-func TestOrphans(t *testing.T) {
+// TestOrphans_AreReported: an object that carries our origin and that no inventory names is reported, never written, and nothing else is taken for one (MRB-54).
+func TestOrphans_AreReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		prepare func(*fixture)
@@ -109,7 +109,7 @@ func (r noReads) List(context.Context, client.ObjectList, ...client.ListOption) 
 }
 
 // MRB-54: forged orphans cost one Event for each ManagedResource and audit, of bounded length, and no request.
-func TestForgedOrphans(t *testing.T) {
+func TestOrphans_CostOneEventEach(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("one", "a=1")
@@ -141,7 +141,7 @@ func TestForgedOrphans(t *testing.T) {
 }
 
 // MRB-54: an Event names the first orphans, and says how many more there are; the next audit begins anew.
-func TestOrphansAreNamed(t *testing.T) {
+func TestOrphans_AreNamedUpToTen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.managed("mr", "a=1")

@@ -36,15 +36,15 @@ func TestReported_RecognizesOwnStatus(t *testing.T) {
 		change             func(*resourcesv1alpha1.ManagedResource)
 		reported, awaiting bool
 	}{
-		"MR-13/as the run left it":        {func(*resourcesv1alpha1.ManagedResource) {}, true, true},
-		"MR-13/another generation":        {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, false, true},
-		"MR-13/no checksum":               {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = nil }, false, true},
-		"MR-13/another checksum":          {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = &other }, false, true},
-		"MR-13/no condition":              {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil }, false, false},
-		"MR-13/another status":            {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Status = "False" }, false, false},
-		"MR-13/another reason":            {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Reason = "x" }, false, false},
-		"MR-13/an entry is gone":          {func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Resources = nil }, false, false},
-		"MRT-5/the specification changed": {func(mr *resourcesv1alpha1.ManagedResource) { mr.Generation = 3 }, true, false},
+		"MR-13/as the run left it":        {change: func(*resourcesv1alpha1.ManagedResource) {}, reported: true, awaiting: true},
+		"MR-13/another generation":        {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.ObservedGeneration = 1 }, awaiting: true},
+		"MR-13/no checksum":               {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = nil }, awaiting: true},
+		"MR-13/another checksum":          {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.SecretsDataChecksum = &other }, awaiting: true},
+		"MR-13/no condition":              {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions = nil }},
+		"MR-13/another status":            {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Status = "False" }},
+		"MR-13/another reason":            {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Conditions[0].Reason = "x" }},
+		"MR-13/an entry is gone":          {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Status.Resources = nil }},
+		"MRT-5/the specification changed": {change: func(mr *resourcesv1alpha1.ManagedResource) { mr.Generation = 3 }, reported: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mr := reported()
@@ -114,11 +114,11 @@ func TestPutBack_RestoresPendingEvents(t *testing.T) {
 	a := map[objects.ID]struct{}{{Name: "a"}: {}}
 	taken := Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "1", "t": "1"}}
 	for name, c := range map[string]struct{ taken, arrived, want Inbox }{
-		"MRT-4/a newer version wins": {taken, Inbox{Secrets: map[string]string{"s": "2"}},
-			Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "2", "t": "1"}}},
-		"MRT-3/another wish begins anew": {taken, Inbox{Full: true, Requested: true}, Inbox{Full: true, Requested: true, Secrets: taken.Secrets}},
-		"MR-1/what the run took over":    {Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
-		"MR-1/what arrived":              {Inbox{}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
+		"MRT-4/a newer version wins": {taken: taken, arrived: Inbox{Secrets: map[string]string{"s": "2"}},
+			want: Inbox{Full: true, Visited: a, Secrets: map[string]string{"s": "2", "t": "1"}}},
+		"MRT-3/another wish begins anew": {taken: taken, arrived: Inbox{Full: true, Requested: true}, want: Inbox{Full: true, Requested: true, Secrets: taken.Secrets}},
+		"MR-1/what the run took over":    {taken: Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, want: Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
+		"MR-1/what arrived":              {arrived: Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}, want: Inbox{Recheck: true, Periodic: true, SecretsMissed: true, SecretDeleted: true}},
 	} {
 		expect.DeepEqual(t, c.taken.merged(c.arrived), c.want, "%s", name)
 	}

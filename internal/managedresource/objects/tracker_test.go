@@ -70,90 +70,90 @@ func sighting(ref Ref, uid, rv string, digest uint64) Observation {
 	return Observation{ID: ref.ID, UID: types.UID(uid), ResourceVersion: rv, Digest: digest, Version: ref.Version}
 }
 
-func TestDrift(t *testing.T) {
+func TestTracker_NotifiesOfDrift(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   func(*recorder)
 		want string
 	}{
-		"own write, event first": {func(r *recorder) {
+		"MRB-34/own write, event first": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[]"},
-		"own write, event later": {func(r *recorder) {
+		"MRB-34/own write, event later": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "5", 0))
 		}, "[]"},
-		"an older event": {func(r *recorder) {
+		"MRB-34/an older event": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "4", 0))
 		}, "[]"},
-		"somebody's change": {func(r *recorder) {
+		"MRB-34/somebody's change": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 		}, "[ns/one]"},
-		"a change of the status only": {func(r *recorder) {
+		"MRB-34/a change of the status only": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 9))
 			r.Observe(sighting(cm, "u", "6", 9))
 		}, "[]"},
-		"somebody's change during ours": {func(r *recorder) {
+		"MRB-34/somebody's change during ours": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "7", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "u", "6") }, "[ns/one]"},
-		"a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "", "4") }, "[]"},
-		"a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "old", "4") }, "[]"},
-		"re-creation by somebody": {func(r *recorder) {
+		"MRB-34/a deletion":                     {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "u", "6") }, "[ns/one]"},
+		"MRB-34/a deletion before our creation": {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "", "4") }, "[]"},
+		"MRB-34/a deletion of the predecessor":  {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "5", 0)); r.observeGone(cm.ID, "old", "4") }, "[]"},
+		"MRB-34/re-creation by somebody": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "other", "6", 0))
 		}, "[ns/one]"},
-		"not on record": {func(r *recorder) {
+		"MRB-34/not on record": {func(r *recorder) {
 			r.Observe(sighting(deploy, "u", "6", 0))
 			r.observeGone(deploy.ID, "", "")
 		}, "[]"},
-		"never verified": {func(r *recorder) {
+		"MRB-34/never verified": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.Observe(sighting(cm, "u", "7", 0))
 		}, "[ns/one]"},
-		"not in a complete list": {func(r *recorder) {
+		"MRB-34/not in a complete list": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.list(nil, "9")
 		}, "[ns/one]"},
-		"written after the list was made": {func(r *recorder) {
+		"MRB-34/written after the list was made": {func(r *recorder) {
 			x := r.StartListSession(Report, cm.GroupKind(), "4", everything)
 			r.MarkInSync(mr1, sighting(cm, "u", "9", 0))
 			x.At("5")
 			x.End()
 		}, "[]"},
-		"out of the list's scope": {func(r *recorder) {
+		"MRB-34/out of the list's scope": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			x := r.StartListSession(Report, cm.GroupKind(), "", func(Ref) bool { return false })
 			x.At("9")
 			x.End()
 		}, "[]"},
-		"a deletion after ours was written": {func(r *recorder) {
+		"MRB-34/a deletion after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.observeGone(cm.ID, "u", "8")
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one ns/one]"},
-		"a replacement after ours was written": {func(r *recorder) {
+		"MRB-34/a replacement after ours was written": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.observeGone(cm.ID, "u", "8")
 			r.Observe(sighting(cm, "other", "9", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "7", 0))
 		}, "[ns/one ns/one]"},
-		"a deletion during the first check": {func(r *recorder) {
+		"MRB-34/a deletion during the first check": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.observeGone(cm.ID, "u", "6")
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
-		"a change during the first check": {func(r *recorder) {
+		"MRB-34/a change during the first check": {func(r *recorder) {
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 		}, "[ns/one ns/one]"},
-		"a late event after a deletion": {func(r *recorder) {
+		"MRB-34/a late event after a deletion": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.observeGone(cm.ID, "u", "8")
 			r.Observe(sighting(cm, "u", "7", 0))
@@ -161,54 +161,54 @@ func TestDrift(t *testing.T) {
 				r.drift = nil
 			}
 		}, "[ns/one]"},
-		"a late answer that it was not there": {func(r *recorder) {
+		"MRB-34/a late answer that it was not there": {func(r *recorder) {
 			before := r.Get(cm.ID)
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Observe(Observation{ID: cm.ID, Since: before.Revision, Gone: true})
 		}, "[]"},
-		"an answer that it is not there": {func(r *recorder) {
+		"MRB-34/an answer that it is not there": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.observeGone(cm.ID, "", "")
 		}, "[ns/one]"},
-		"turned back before the list began": {func(r *recorder) {
+		"MRB-34/turned back before the list began": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
 			r.list([]Observation{sighting(cm, "u", "400", 0)}, "500")
 		}, "[ns/one]"},
-		"turned back, and gone": {func(r *recorder) {
+		"MRB-34/turned back, and gone": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
 			r.list(nil, "500")
 		}, "[ns/one ns/one]"},
-		"turned back, and caught up since": {func(r *recorder) {
+		"MRB-34/turned back, and caught up since": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "1000", 0))
 			r.list([]Observation{sighting(cm, "u", "400", 0)}, "1500")
 		}, "[ns/one]"},
-		"versions that can't be ordered": {func(r *recorder) {
+		"MRB-34/versions that can't be ordered": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "a", 0))
 			r.Observe(sighting(cm, "u", "c", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "b", 0))
 		}, "[ns/one ns/one]"},
-		"our creation, after a list without it, event first": {func(r *recorder) {
+		"MRB-34/our creation, after a list without it, event first": {func(r *recorder) {
 			r.list(nil, "4")
 			r.Writing(cm.ID, 1)
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Written(cm.ID)
 		}, "[]"},
-		"our update, event first": {func(r *recorder) {
+		"MRB-34/our update, event first": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[]"},
-		"our update without an answer": {func(r *recorder) {
+		"MRB-34/our update without an answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[ns/one]"},
-		"somebody's change after our update, before its answer": {func(r *recorder) {
+		"MRB-34/somebody's change after our update, before its answer": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Observe(sighting(cm, "u", "6", 0))
@@ -216,7 +216,7 @@ func TestDrift(t *testing.T) {
 			r.MarkInSync(mr1, sighting(cm, "u", "6", 0))
 			r.Written(cm.ID)
 		}, "[ns/one]"},
-		"two writes, notified after both": {func(r *recorder) {
+		"MRB-34/two writes, notified after both": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Writing(cm.ID, 1)
 			r.Writing(cm.ID, 1)
@@ -227,12 +227,12 @@ func TestDrift(t *testing.T) {
 			}
 			r.Written(cm.ID)
 		}, "[ns/one]"},
-		"MRB-16 both of two are notified": {func(r *recorder) {
+		"MRB-16/both of two are notified": {func(r *recorder) {
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, []Ref{cm})
 			r.Observe(sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/two]"},
-		"MRB-16 one that found it kept is notified of the next change": {func(r *recorder) {
+		"MRB-16/one that found it kept is notified of the next change": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
@@ -240,30 +240,30 @@ func TestDrift(t *testing.T) {
 			r.MarkInSync(mr2, sighting(cm, "u", "7", 0))
 			r.Observe(sighting(cm, "u", "8", 0))
 		}, "[ns/two ns/one ns/two ns/one]"},
-		"MRB-16 a verified object is nobody's work": {func(r *recorder) {
+		"MRB-16/a verified object is nobody's work": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.Observe(sighting(cm, "u", "6", 0))
 			r.MarkInSync(mr2, sighting(cm, "u", "6", 0))
 			r.markKept(mr1, sighting(cm, "u", "6", 0))
 		}, "[ns/one ns/two]"},
-		"MRB-16 the writer leaves": {func(r *recorder) {
+		"MRB-16/the writer leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr2, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
-		"MRB-16 another one leaves": {func(r *recorder) {
+		"MRB-16/another one leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[]"},
-		"MRB-16 one that found it kept is notified when the writer, which never verified it, leaves": {func(r *recorder) {
+		"MRB-16/one that found it kept is notified when the writer, which never verified it, leaves": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			r.Observe(sighting(cm, "u", "5", 0))
 			r.markKept(mr1, sighting(cm, "u", "5", 0))
 			r.Track(mr2, nil)
 		}, "[ns/one]"},
-		"MR-30 one that creates it only once leaves it to the other": {func(r *recorder) {
+		"MR-30/one that creates it only once leaves it to the other": {func(r *recorder) {
 			r.Track(mr2, []Ref{cm})
 			created := sighting(cm, "u", "5", 0)
 			created.CreateOnly = true
@@ -301,7 +301,7 @@ func TestMarkInSync_EndsOutOfSync(t *testing.T) {
 	expect.True(t, len(r.records) == 0 && len(r.Progress(mr1).Refs) == 0, "something is left")
 }
 
-func TestHealth(t *testing.T) {
+func TestTracker_NotifiesOfHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	see := func(rv, unhealthy string) {
 		s := sighting(deploy, "d", rv, 7)
@@ -318,7 +318,7 @@ func TestHealth(t *testing.T) {
 	expect.True(t, !got.Present && got.Known && len(r.health) == 3, "got %+v", got)
 }
 
-func TestDigests(t *testing.T) {
+func TestContentDigest_LeavesOutStatus(t *testing.T) {
 	object := func(status, value string) map[string]any {
 		return map[string]any{"kind": "X", "metadata": map[string]any{"name": "x", "resourceVersion": status, "labels": map[string]any{"a": value}},
 			"spec": map[string]any{"list": []any{int64(1), value}, "a": "1", "b": "2"}, "status": map[string]any{"x": status}}
@@ -331,7 +331,7 @@ func TestDigests(t *testing.T) {
 }
 
 // Owners in a manifest are compared with their flags, so that a change of these by somebody else is drift.
-func TestDigestHasTheFlagsOfOwners(t *testing.T) {
+func TestMetadataDigest_HasFlagsOfOwners(t *testing.T) {
 	owned := func(controller, blocks *bool) uint64 {
 		return MetadataDigest(&metav1.ObjectMeta{Name: "d", Generation: 1, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u", Controller: controller, BlockOwnerDeletion: blocks}}})
@@ -344,9 +344,9 @@ func TestDigestHasTheFlagsOfOwners(t *testing.T) {
 	expect.Equal(t, len(seen), 6, "only %d of 6 kinds of owner are distinguished", len(seen))
 }
 
-// TestEndState is the property that whatever the order of a watch's and of the writes' reports, an object whose last version is
+// TestTracker_ComparesTheLastVersion is the property that whatever the order of a watch's and of the writes' reports, an object whose last version is
 // not the verified one is out of sync, and one whose last version is verified is not.
-func TestEndState(t *testing.T) {
+func TestTracker_ComparesTheLastVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "1", 0))
@@ -374,7 +374,7 @@ func TestEndState(t *testing.T) {
 	})
 }
 
-func TestConcurrentUse(*testing.T) {
+func TestTracker_ServesConcurrentCallers(*testing.T) {
 	r := New()
 	var running sync.WaitGroup
 	for worker := range 8 {
@@ -395,7 +395,7 @@ func TestConcurrentUse(*testing.T) {
 }
 
 // MRT-10: an answer that is late proves that the object is as it should be, and says nothing of its health by now.
-func TestLateAnswerKeepsTheLaterHealth(t *testing.T) {
+func TestMarkInSync_KeepsLaterHealth(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {deploy}})
 	young, ready := sighting(deploy, "u", "5", 7), sighting(deploy, "u", "6", 7)
 	young.Health, ready.Health = &healthcheck.Status{Unhealthy: "young"}, &healthcheck.Status{}
@@ -407,7 +407,7 @@ func TestLateAnswerKeepsTheLaterHealth(t *testing.T) {
 
 // MRB-8: an object of which the API server kept only a part is out of sync again when its time comes, which the sweep finds, or at once when its kind changes, which
 // is notified. It is checked once, and is no drift; it is forgotten when the object is gone, or as it should be.
-func TestPartlyKept(t *testing.T) {
+func TestRetryPartial_ChecksOnceMore(t *testing.T) {
 	at := time.Unix(1000, 0)
 	setUp := func() *recorder {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm, deploy}})
@@ -421,18 +421,18 @@ func TestPartlyKept(t *testing.T) {
 		do            func(*recorder)
 		again, notify bool
 	}{
-		"before its time":           {func(r *recorder) { r.Sweep(at.Add(-1)) }, false, false},
-		"its time":                  {func(r *recorder) { r.Sweep(at) }, true, false},
-		"its kind":                  {func(r *recorder) { r.RetryKind(cm.GroupKind()) }, true, true},
-		"once":                      {func(r *recorder) { r.RetryKind(cm.GroupKind()); r.RetryKind(cm.GroupKind()) }, true, true},
-		"another kind":              {func(r *recorder) { r.RetryKind(deploy.GroupKind()) }, false, false},
-		"while it is written":       {func(r *recorder) { r.Writing(cm.ID, 7); r.Sweep(at); r.Written(cm.ID) }, false, false},
-		"its kind, meanwhile":       {func(r *recorder) { r.Writing(cm.ID, 7); r.RetryKind(cm.GroupKind()); r.Written(cm.ID) }, true, true},
-		"kept since":                {func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.Sweep(at) }, false, false},
-		"changed by others, before": {func(r *recorder) { r.Observe(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, false, true},
-		"changed by others, since":  {func(r *recorder) { r.Sweep(at); r.Observe(sighting(cm, "u", "6", 2)) }, false, true},
-		"deleted by others, since":  {func(r *recorder) { r.Sweep(at); r.observeGone(cm.ID, "u", "6") }, false, true},
-		"not ours any more":         {func(r *recorder) { r.Track(mr1, nil); r.Sweep(at); r.RetryKind(cm.GroupKind()) }, false, false},
+		"MRB-8/before its time":           {do: func(r *recorder) { r.Sweep(at.Add(-1)) }},
+		"MRB-8/its time":                  {do: func(r *recorder) { r.Sweep(at) }, again: true},
+		"MRB-8/its kind":                  {do: func(r *recorder) { r.RetryKind(cm.GroupKind()) }, again: true, notify: true},
+		"MRB-8/once":                      {do: func(r *recorder) { r.RetryKind(cm.GroupKind()); r.RetryKind(cm.GroupKind()) }, again: true, notify: true},
+		"MRB-8/another kind":              {do: func(r *recorder) { r.RetryKind(deploy.GroupKind()) }},
+		"MRB-8/while it is written":       {do: func(r *recorder) { r.Writing(cm.ID, 7); r.Sweep(at); r.Written(cm.ID) }},
+		"MRB-8/its kind, meanwhile":       {do: func(r *recorder) { r.Writing(cm.ID, 7); r.RetryKind(cm.GroupKind()); r.Written(cm.ID) }, again: true, notify: true},
+		"MRB-8/kept since":                {do: func(r *recorder) { r.MarkInSync(mr1, sighting(cm, "u", "6", 1)); r.Sweep(at) }},
+		"MRB-8/changed by others, before": {do: func(r *recorder) { r.Observe(sighting(cm, "u", "6", 2)); r.RetryKind(cm.GroupKind()) }, notify: true},
+		"MRB-8/changed by others, since":  {do: func(r *recorder) { r.Sweep(at); r.Observe(sighting(cm, "u", "6", 2)) }, notify: true},
+		"MRB-8/deleted by others, since":  {do: func(r *recorder) { r.Sweep(at); r.observeGone(cm.ID, "u", "6") }, notify: true},
+		"MRB-8/not ours any more":         {do: func(r *recorder) { r.Track(mr1, nil); r.Sweep(at); r.RetryKind(cm.GroupKind()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp()
@@ -453,9 +453,9 @@ func TestPartlyKept(t *testing.T) {
 }
 
 // MR-30, MRX-5: two runs create an object one after the other, as somebody deletes it in between; the answer to the first comes last.
-func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
+func TestMarkInSync_KeepsLaterProof(t *testing.T) {
 	first, second := Observation{ID: cm.ID, UID: "1", ResourceVersion: "4"}, Observation{ID: cm.ID, UID: "2", ResourceVersion: "6"}
-	for name, answers := range map[string][]Observation{"in order": {first, second}, "the first comes last": {second, first}} {
+	for name, answers := range map[string][]Observation{"MR-30/in order": {first, second}, "MR-30/the first comes last": {second, first}} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 		for _, answer := range answers {
 			answer.Created = true
@@ -466,7 +466,7 @@ func TestLateAnswerDoesNotTakeTheProof(t *testing.T) {
 }
 
 // MRO-2, MRX-5: what was given up is not ours, also if the answer to its creation comes later; what is created anew by that name is.
-func TestGivenUpBeforeTheAnswer(t *testing.T) {
+func TestTakenOver_OutlivesLateAnswers(t *testing.T) {
 	r := newRecorder(map[Owner][]Ref{mr1: {cm}, mr2: {cm}})
 	created := func(uid types.UID, version string) Observation {
 		return Observation{ID: cm.ID, UID: uid, ResourceVersion: version, Created: true}
@@ -495,13 +495,13 @@ func TestTicket_DelaysNotices(t *testing.T) {
 		do   func(*recorder)
 		want bool
 	}{
-		"nothing is known":              {func(*recorder) {}, false},
-		"a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
-		"verified":                      {func(r *recorder) { r.MarkInSync(mr1, verified(1)) }, true},
-		"changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.Observe(sighting(cm, "u", "6", 0)) }, true},
-		"deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.observeGone(cm.ID, "u", "6") }, true},
-		"verified, with another state":  {func(r *recorder) { r.MarkInSync(mr1, verified(2)) }, false},
-		"changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.Observe(sighting(cm, "u", "6", 0)) }, false},
+		"MRB-34/nothing is known":              {func(*recorder) {}, false},
+		"MRB-34/a list did not have it":        {func(r *recorder) { r.list(nil, "4") }, false},
+		"MRB-34/verified":                      {func(r *recorder) { r.MarkInSync(mr1, verified(1)) }, true},
+		"MRB-34/changed since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.Observe(sighting(cm, "u", "6", 0)) }, true},
+		"MRB-34/deleted since":                 {func(r *recorder) { r.MarkInSync(mr1, verified(1)); r.observeGone(cm.ID, "u", "6") }, true},
+		"MRB-34/verified, with another state":  {func(r *recorder) { r.MarkInSync(mr1, verified(2)) }, false},
+		"MRB-34/changed, with another desired": {func(r *recorder) { r.MarkInSync(mr1, verified(2)); r.Observe(sighting(cm, "u", "6", 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -513,19 +513,19 @@ func TestTicket_DelaysNotices(t *testing.T) {
 
 // A comparison finds out that the target was restored though its watch went on as if nothing had happened: the list covers the version that
 // was known, and has an older one, or another object in the same one. News since the list was made are no such proof.
-func TestComparisonProvesARestore(t *testing.T) {
+func TestListSession_ProvesRestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known, listed, list string
 		uid                 string
 		proof               bool
 	}{
-		"the same":                        {"5", "5", "9", "u", false},
-		"a later one":                     {"5", "6", "9", "u", false},
-		"an older one":                    {"5", "4", "9", "u", true},
-		"an older one, of an old list":    {"5", "4", "4", "u", true}, // The whole list is older than what was known.
-		"written after the list was made": {"12", "4", "9", "u", false},
-		"another one in the same version": {"5", "5", "5", "other", true},
-		"a later one by the name":         {"5", "6", "9", "other", false},
+		"MRB-47/the same":                        {known: "5", listed: "5", list: "9", uid: "u"},
+		"MRB-47/a later one":                     {known: "5", listed: "6", list: "9", uid: "u"},
+		"MRB-47/an older one":                    {known: "5", listed: "4", list: "9", uid: "u", proof: true},
+		"MRB-47/an older one, of an old list":    {known: "5", listed: "4", list: "4", uid: "u", proof: true}, // The whole list is older than what was known.
+		"MRB-47/written after the list was made": {known: "12", listed: "4", list: "9", uid: "u"},
+		"MRB-47/another one in the same version": {known: "5", listed: "5", list: "5", uid: "other", proof: true},
+		"MRB-47/a later one by the name":         {known: "5", listed: "6", list: "9", uid: "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(map[Owner][]Ref{mr1: {cm}})
@@ -548,7 +548,7 @@ func TestComparisonProvesARestore(t *testing.T) {
 }
 
 // A comparison finds an object that is tracked as missing as of the version in which the list has it, as after a restore that no watch reported.
-func TestAuditFindsAnObjectThatWasDeletedInThatVersion(t *testing.T) {
+func TestListSession_FindsObjectDeletedInItsVersion(t *testing.T) {
 	for version, behind := range map[string]bool{"5": false, "6": true, "7": true} {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		r.MarkInSync(mr1, sighting(cm, "u", "5", 0))
@@ -566,9 +566,9 @@ func TestAuditFindsAnObjectThatWasDeletedInThatVersion(t *testing.T) {
 	}
 }
 
-// TestPropertyOutOfSyncHasAnOwner holds for whatever two ManagedResources that have an object do and leave to each other: an object that is out of sync
+// TestTracker_OutOfSyncHasAnOwner holds for whatever two ManagedResources that have an object do and leave to each other: an object that is out of sync
 // is to be checked by one of them, which was notified of that and of any later change.
-func TestPropertyOutOfSyncHasAnOwner(t *testing.T) {
+func TestTracker_OutOfSyncHasAnOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecorder(map[Owner][]Ref{mr1: {cm}})
 		version := 100
@@ -610,7 +610,7 @@ func TestPropertyOutOfSyncHasAnOwner(t *testing.T) {
 }
 
 // A hundred thousand objects have a record each, which the allocator rounds up to the next of its sizes: 192 bytes, then 208.
-func TestSizeOfRecord(t *testing.T) {
+func TestRecord_FitsItsSizeClass(t *testing.T) {
 	got := unsafe.Sizeof(record{})
 	expect.True(t, got <= 192, "a record takes %d bytes", got)
 }

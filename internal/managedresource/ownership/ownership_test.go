@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,30 +13,30 @@ import (
 
 func mr(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
 
-// claim is that of a ManagedResource, with flags: k keeps, o creates only once, i is ignored.
-func claim(name, flags string) Claim {
-	has := func(flag string) bool { return strings.Contains(flags, flag) }
-	return Claim{Owner: mr(name), Keeps: has("k"), CreateOnly: has("o"), Ignored: has("i")}
+// claim is that of a ManagedResource that keeps the object, creates it only once, or is ignored.
+func claim(name string, words ...string) Claim {
+	has := func(word string) bool { return slices.Contains(words, word) }
+	return Claim{Owner: mr(name), Keeps: has("keeps"), CreateOnly: has("once"), Ignored: has("ignored")}
 }
 
 func here(name string) Origin { return Origin{ThisSource, mr(name), "n/" + name} }
 
 var elsewhere = Origin{AnotherSource, mr("m"), "x:n/m"}
 
-func TestIsKept(t *testing.T) {
+func TestIsKept_FollowsTheOrigin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims []Claim
 		origin Origin
 		want   bool
 	}{
-		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "k"), claim("b", "k")}, here("b"), true},
-		"MRB-16/the origin names an ignored one that keeps it":        {[]Claim{claim("a", "ki")}, here("a"), true},
-		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a", ""), claim("b", "k")}, here("a"), false},
-		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "ko")}, here("a"), false},
-		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "k")}, here("b"), false},
-		"MRB-16/the origin is of another source":                      {[]Claim{claim("m", "k")}, elsewhere, false},
-		"MRB-16/an origin that cannot be parsed names no other owner": {[]Claim{claim("a", "k")}, Origin{Source: Unreadable, Text: "x"}, false},
-		"MRB-16/an object without origin":                             {[]Claim{claim("a", "k")}, Origin{}, false},
+		"MRB-16/the origin names one that keeps it":                   {[]Claim{claim("a", "keeps"), claim("b", "keeps")}, here("b"), true},
+		"MRB-16/the origin names an ignored one that keeps it":        {[]Claim{claim("a", "keeps", "ignored")}, here("a"), true},
+		"MRB-16/the origin names one that keeps it no more":           {[]Claim{claim("a"), claim("b", "keeps")}, here("a"), false},
+		"MRB-16/the origin names one that creates it only once":       {[]Claim{claim("a", "keeps", "once")}, here("a"), false},
+		"MRB-16/the origin names one without a claim":                 {[]Claim{claim("a", "keeps")}, here("b"), false},
+		"MRB-16/the origin is of another source":                      {[]Claim{claim("m", "keeps")}, elsewhere, false},
+		"MRB-16/an origin that cannot be parsed names no other owner": {[]Claim{claim("a", "keeps")}, Origin{Source: Unreadable, Text: "x"}, false},
+		"MRB-16/an object without origin":                             {[]Claim{claim("a", "keeps")}, Origin{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, IsKept(tc.claims, tc.origin), tc.want, "kept by another one")
@@ -43,17 +44,17 @@ func TestIsKept(t *testing.T) {
 	}
 }
 
-func TestNextOwner(t *testing.T) {
+func TestNextOwner_PrefersThoseThatRepair(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims []Claim
 		want   string
 	}{
 		"MRB-16/nobody":                                         {nil, ""},
-		"MRB-16/nobody keeps it":                                {[]Claim{claim("a", ""), claim("b", "")}, ""},
-		"MRB-16/the first by name":                              {[]Claim{claim("b", "k"), claim("a", "k")}, "a"},
-		"MRB-16/one that repairs it":                            {[]Claim{claim("a", "ko"), claim("b", "k")}, "b"},
-		"MRB-16/one that is not ignored":                        {[]Claim{claim("a", "ki"), claim("b", "k")}, "b"},
-		"MRB-16/an ignored one before one that creates it once": {[]Claim{claim("a", "ko"), claim("b", "ki")}, "b"},
+		"MRB-16/nobody keeps it":                                {[]Claim{claim("a"), claim("b")}, ""},
+		"MRB-16/the first by name":                              {[]Claim{claim("b", "keeps"), claim("a", "keeps")}, "a"},
+		"MRB-16/one that repairs it":                            {[]Claim{claim("a", "keeps", "once"), claim("b", "keeps")}, "b"},
+		"MRB-16/one that is not ignored":                        {[]Claim{claim("a", "keeps", "ignored"), claim("b", "keeps")}, "b"},
+		"MRB-16/an ignored one before one that creates it once": {[]Claim{claim("a", "keeps", "once"), claim("b", "keeps", "ignored")}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, expect.First(NextOwner(tc.claims)).Owner.Name, tc.want, "the next owner")
@@ -61,32 +62,32 @@ func TestNextOwner(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
-	other := []Claim{claim("a", "k")}
+func TestDecide_NeedsProof(t *testing.T) {
+	other := []Claim{claim("a", "keeps")}
 	for name, tc := range map[string]struct {
 		left Left
 		want Action
 		to   string
 		why  string
 	}{
-		"MRX-5/our origin":                                    {Left{Origin: here("m")}, Delete, "", ""},
-		"MRX-5/no origin, and created for it":                 {Left{Created: true}, Delete, "", ""},
-		"MRX-5/no origin, and no proof":                       {Left{}, Keep, "", "carries no origin"},
-		"MRX-5/an unreadable origin, and created for it":      {Left{Origin: Origin{Source: Unreadable, Text: "?"}, Created: true}, Delete, "", ""},
-		"MRX-5/an unreadable origin":                          {Left{Origin: Origin{Source: Unreadable, Text: "?"}}, Keep, "", "its origin is ?"},
-		"MRX-5/the origin of another source":                  {Left{Origin: elsewhere, Created: true}, Keep, "", "its origin is x:n/m"},
-		"MRX-5/the origin of another one without a claim":     {Left{Origin: here("a"), Created: true}, Keep, "", "its origin is n/a"},
-		"MRX-5/the origin of another one that has it":         {Left{Origin: here("a"), Claims: []Claim{claim("a", "")}}, Keep, "", "belongs to ManagedResource n/a"},
-		"MRX-5/the origin of another one that keeps it":       {Left{Origin: here("a"), Claims: other}, Keep, "", "ManagedResource n/a has it"},
-		"MRB-16/our origin, and another one keeps it":         {Left{Origin: here("m"), Claims: other}, HandOver, "a", "has it, too"},
-		"MRB-16/created for it, and another one keeps it":     {Left{Created: true, Claims: other}, HandOver, "a", "has it, too"},
-		"MRB-16/handed over though it must not be deleted":    {Left{Origin: here("m"), Claims: other, KeepObject: true, Collected: true}, HandOver, "a", ""},
-		"MRB-16/our origin, and another one leaves it":        {Left{Origin: here("m"), Claims: []Claim{claim("a", "")}}, Delete, "", ""},
-		"MRX-5/it must not be deleted":                        {Left{Origin: here("m"), KeepObject: true}, Keep, "", "annotated with"},
-		"MRX-5/it must not be deleted, not even foreign ones": {Left{DeleteForeign: true, KeepObject: true}, Keep, "", "annotated with"},
-		"MRX-6/left to the garbage collector":                 {Left{Origin: here("m"), Collected: true}, Keep, "", "garbage collector"},
-		"MRC-3/ours is deleted, though another one keeps it":  {Left{Origin: here("m"), DeleteForeign: true, Claims: other}, Delete, "", ""},
-		"MRC-3/foreign objects are deleted":                   {Left{Origin: elsewhere, DeleteForeign: true, Claims: other}, Delete, "", ""},
+		"MRX-5/our origin":                                    {left: Left{Origin: here("m")}, want: Delete},
+		"MRX-5/no origin, and created for it":                 {left: Left{Created: true}, want: Delete},
+		"MRX-5/no origin, and no proof":                       {left: Left{}, want: Keep, why: "carries no origin"},
+		"MRX-5/an unreadable origin, and created for it":      {left: Left{Origin: Origin{Source: Unreadable, Text: "?"}, Created: true}, want: Delete},
+		"MRX-5/an unreadable origin":                          {left: Left{Origin: Origin{Source: Unreadable, Text: "?"}}, want: Keep, why: "its origin is ?"},
+		"MRX-5/the origin of another source":                  {left: Left{Origin: elsewhere, Created: true}, want: Keep, why: "its origin is x:n/m"},
+		"MRX-5/the origin of another one without a claim":     {left: Left{Origin: here("a"), Created: true}, want: Keep, why: "its origin is n/a"},
+		"MRX-5/the origin of another one that has it":         {left: Left{Origin: here("a"), Claims: []Claim{claim("a")}}, want: Keep, why: "belongs to ManagedResource n/a"},
+		"MRX-5/the origin of another one that keeps it":       {left: Left{Origin: here("a"), Claims: other}, want: Keep, why: "ManagedResource n/a has it"},
+		"MRB-16/our origin, and another one keeps it":         {left: Left{Origin: here("m"), Claims: other}, want: HandOver, to: "a", why: "has it, too"},
+		"MRB-16/created for it, and another one keeps it":     {left: Left{Created: true, Claims: other}, want: HandOver, to: "a", why: "has it, too"},
+		"MRB-16/handed over though it must not be deleted":    {left: Left{Origin: here("m"), Claims: other, KeepObject: true, Collected: true}, want: HandOver, to: "a"},
+		"MRB-16/our origin, and another one leaves it":        {left: Left{Origin: here("m"), Claims: []Claim{claim("a")}}, want: Delete},
+		"MRX-5/it must not be deleted":                        {left: Left{Origin: here("m"), KeepObject: true}, want: Keep, why: "annotated with"},
+		"MRX-5/it must not be deleted, not even foreign ones": {left: Left{DeleteForeign: true, KeepObject: true}, want: Keep, why: "annotated with"},
+		"MRX-6/left to the garbage collector":                 {left: Left{Origin: here("m"), Collected: true}, want: Keep, why: "garbage collector"},
+		"MRC-3/ours is deleted, though another one keeps it":  {left: Left{Origin: here("m"), DeleteForeign: true, Claims: other}, want: Delete},
+		"MRC-3/foreign objects are deleted":                   {left: Left{Origin: elsewhere, DeleteForeign: true, Claims: other}, want: Delete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.left.By = mr("m")
@@ -97,17 +98,17 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPropertyOfDecisions: whatever is drawn, an object is deleted only if it is proven to be ours or foreign objects are deleted, and never while another
+// TestDecide_DeletesOnlyWhatIsProven: whatever is drawn, an object is deleted only if it is proven to be ours or foreign objects are deleted, and never while another
 // ManagedResource keeps it; it is handed over only to one that keeps it; two that leave the same object never both delete it, unless both prove it.
-func TestPropertyOfDecisions(t *testing.T) {
+func TestDecide_DeletesOnlyWhatIsProven(t *testing.T) {
 	names := []string{"a", "b", "m"}
 	rapid.Check(t, func(t *rapid.T) {
 		left := Left{By: mr("m"), Created: rapid.Bool().Draw(t, "created"), KeepObject: rapid.Bool().Draw(t, "keep"), Collected: rapid.Bool().Draw(t, "collected"),
 			DeleteForeign: rapid.Bool().Draw(t, "foreign")}
 		left.Origin = Origin{Source: Source(rapid.IntRange(0, 3).Draw(t, "source")), Owner: mr(rapid.SampledFrom(names).Draw(t, "origin")), Text: "x"}
 		for range rapid.IntRange(0, 3).Draw(t, "claims") {
-			flags := rapid.SampledFrom([]string{"", "o", "k", "ko", "ki", "koi"}).Draw(t, "flags")
-			left.Claims = append(left.Claims, claim(rapid.SampledFrom(names[:2]).Draw(t, "owner"), flags))
+			words := rapid.SampledFrom([]string{"", "once", "keeps", "keeps once", "keeps ignored", "keeps once ignored"}).Draw(t, "words")
+			left.Claims = append(left.Claims, claim(rapid.SampledFrom(names[:2]).Draw(t, "owner"), strings.Fields(words)...))
 		}
 		got := Decide(left)
 		next, kept := NextOwner(left.Claims)

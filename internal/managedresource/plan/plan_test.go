@@ -65,7 +65,7 @@ func keys(refs []resourcesv1alpha1.ObjectReference) string {
 	return strings.Join(result, " ")
 }
 
-func TestPlan(t *testing.T) {
+func TestPlan_MatchesManifestsAndInventory(t *testing.T) {
 	cm := func(name string) string { return object("v1", "ConfigMap", name, "") }
 	released := func(manifest string) string {
 		return strings.Replace(manifest, "name: a", "name: a, annotations: {resources.gardener.cloud/mode: Ignore}", 1)
@@ -80,20 +80,20 @@ func TestPlan(t *testing.T) {
 		releases  string
 		errors    string
 	}{
-		"MRS-7 sorted by key":                      {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
-		"MRD-8 scopes":                             {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
-		"MR-10 what no manifest has is deleted":    {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
-		"MRB-2 a broken document deletes none":     {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
+		"MRS-7/sorted by key":                      {manifests: cm("b") + object("apps/v1", "Deployment", "a", "") + cm("a"), want: "/ConfigMap/default/a /ConfigMap/default/b apps/Deployment/default/a"},
+		"MRD-8/scopes":                             {manifests: object("rbac.authorization.k8s.io/v1", "ClusterRole", "c", "x: y") + object("x/v1", "Unknown", "u", ""), want: "rbac.authorization.k8s.io/ClusterRole/default/c x/Unknown/default/u"},
+		"MR-10/what no manifest has is deleted":    {manifests: cm("a"), inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a", deletes: "/ConfigMap/default/b"},
+		"MRB-2/a broken document deletes none":     {manifests: cm("a") + "---\n[\n", inventory: inventory(cm("a") + cm("b")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/b"},
 		"MRB-15, MRO-2 released and described":     {manifests: released(cm("a")) + cm("a"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
 		"MRB-15, MRO-2 described and released":     {manifests: cm("a") + released(cm("a")), inventory: inventory(cm("a")), want: "/ConfigMap/default/a", keeps: "/ConfigMap/default/a", errors: "the object is described twice"},
-		"MRB-15 described twice":                   {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
-		"MR-32 no kind":                            {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
-		"MRD-7 generateName":                       {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
-		"MRD-14/MRD-16 equivalent kinds":           {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
-		"MRD-13/MRD-16 the run before did not end": {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("apps/v1", "Deployment", "a", "") + object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
-		"MRO-1/MRO-2 released":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
-		"MRD-12 Namespace has no namespace":        {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
-		"MRD-13 another version is the same one":   {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
+		"MRB-15/described twice":                   {manifests: cm("a") + cm("a") + cm("b"), inventory: inventory(cm("a")), want: "/ConfigMap/default/a /ConfigMap/default/b", keeps: "/ConfigMap/default/a", errors: `the object is described twice, at index 0 in 'a' in secret 'ns/s' and at index 1`},
+		"MR-32/no kind":                            {manifests: "apiVersion: v1\nmetadata: {name: a}\n", inventory: inventory(cm("b")), want: "/ConfigMap/default/b", keeps: "/ConfigMap/default/b", errors: "'Kind' is missing"},
+		"MRD-7/generateName":                       {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", errors: "metadata.name is missing"},
+		"MRD-14/MRD-16/equivalent kinds":           {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRD-13/MRD-16/the run before did not end": {manifests: object("apps/v1", "Deployment", "a", ""), inventory: inventory(object("apps/v1", "Deployment", "a", "") + object("extensions/v1beta1", "Deployment", "a", "")), want: "apps/Deployment/default/a"},
+		"MRO-1/MRO-2/released":                     {manifests: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/mode: Ignore}}\n", inventory: inventory(cm("a")), releases: "/ConfigMap/default/a"},
+		"MRD-12/Namespace has no namespace":        {manifests: object("v1", "Namespace", "a", ""), want: "/Namespace//a"},
+		"MRD-13/another version is the same one":   {manifests: object("batch/v1", "CronJob", "a", ""), inventory: inventory(object("batch/v1beta1", "CronJob", "a", "")), want: "batch/CronJob/default/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, tc.manifests, tc.inventory)
@@ -181,7 +181,7 @@ func TestPlan_EntriesArePlannedUntilWritten(t *testing.T) {
 	expect.True(t, meta.Tentative(&got), "an object that was there before became ours: %v", got)
 }
 
-func TestOrder(t *testing.T) {
+func TestOrder_IsThatOfKinds(t *testing.T) {
 	manifests := ""
 	for _, kind := range []string{"Zebra", "StatefulSet", "Apple", "Deployment", "Service", "ClusterRole", "CustomResourceDefinition", "ConfigMap", "ServiceAccount", "Namespace", "ValidatingWebhookConfiguration"} {
 		manifests += object("g/v1", kind, "b", "") + object("g/v1", kind, "a", "")
@@ -220,11 +220,11 @@ func TestPlan_EquivalentKindsNameOneObject(t *testing.T) {
 		key  objects.ID
 		want string
 	}{
-		"MRD-14 built in":     {objects.ID{Group: "extensions", Kind: "Ingress", Namespace: "n", Name: "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
-		"MRD-15 chained":      {objects.ID{Group: "a", Kind: "A", Namespace: "n", Name: "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
-		"MRD-15 joins a set":  {objects.ID{Group: "x", Kind: "D", Namespace: "n", Name: "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
-		"MRD-16 other kinds":  {objects.ID{Group: "", Kind: "ConfigMap", Namespace: "n", Name: "i"}, "[/ConfigMap/n/i]"},
-		"MRD-16 other groups": {objects.ID{Group: "other", Kind: "Ingress", Namespace: "n", Name: "i"}, "[other/Ingress/n/i]"},
+		"MRD-14/built in":     {objects.ID{Group: "extensions", Kind: "Ingress", Namespace: "n", Name: "i"}, "[extensions/Ingress/n/i networking.k8s.io/Ingress/n/i]"},
+		"MRD-15/chained":      {objects.ID{Group: "a", Kind: "A", Namespace: "n", Name: "i"}, "[a/A/n/i b/B/n/i c/C/n/i]"},
+		"MRD-15/joins a set":  {objects.ID{Group: "x", Kind: "D", Namespace: "n", Name: "i"}, "[x/D/n/i apps/Deployment/n/i extensions/Deployment/n/i]"},
+		"MRD-16/other kinds":  {objects.ID{Group: "", Kind: "ConfigMap", Namespace: "n", Name: "i"}, "[/ConfigMap/n/i]"},
+		"MRD-16/other groups": {objects.ID{Group: "other", Kind: "Ingress", Namespace: "n", Name: "i"}, "[other/Ingress/n/i]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, fmt.Sprint(e.Keys(tc.key)), tc.want, "MRA-4g")
@@ -232,7 +232,7 @@ func TestPlan_EquivalentKindsNameOneObject(t *testing.T) {
 	}
 }
 
-func TestPending(t *testing.T) {
+func TestPending_KeepsUnfinishedEntries(t *testing.T) {
 	old := plan(t, object("v1", "ConfigMap", "a", ""), nil).Inventory
 	p := plan(t, strings.Replace(object("v1", "ConfigMap", "a", ""), "{name: a}", "{name: a, labels: {x: y}}", 1)+object("v1", "ConfigMap", "b", ""), old)
 	pending := p.Pending(old)
@@ -261,7 +261,7 @@ func TestPending_ReleasedEntriesProveNothing(t *testing.T) {
 }
 
 // MRB-3: the inventory that is persisted before the first write is in a stable order, whatever the order of the manifests is.
-func TestPendingIsSorted(t *testing.T) {
+func TestPending_IsSorted(t *testing.T) {
 	p := plan(t, object("v1", "ConfigMap", "c", "")+object("v1", "ConfigMap", "a", ""), nil)
 	before := plan(t, object("v1", "ConfigMap", "b", ""), nil).Inventory
 	expect.Equal(t, keys(p.Pending(before)), "/ConfigMap/default/a /ConfigMap/default/b /ConfigMap/default/c", "MRB-3")
@@ -270,8 +270,8 @@ func TestPendingIsSorted(t *testing.T) {
 // MR-22: objects of one kind are applied side by side, and kinds one after the other.
 func TestTiers_SeparateKinds(t *testing.T) {
 	for name, tc := range map[string]struct{ sorted, want string }{
-		"MR-22/nothing": {"", ""}, "MR-22/one": {"a", "a"}, "MR-22/one kind": {"a a a", "aaa"}, "MR-22/two kinds": {"a a b", "aa b"},
-		"MR-22/each its own": {"a b c", "a b c"}, "MR-22/a kind comes again": {"a b b a", "a bb a"},
+		"MR-22/nothing": {}, "MR-22/one": {sorted: "a", want: "a"}, "MR-22/one kind": {sorted: "a a a", want: "aaa"}, "MR-22/two kinds": {sorted: "a a b", want: "aa b"},
+		"MR-22/each its own": {sorted: "a b c", want: "a b c"}, "MR-22/a kind comes again": {sorted: "a b b a", want: "a bb a"},
 	} {
 		var got []string
 		for _, tier := range Tiers(strings.Fields(tc.sorted), func(kind string) string { return kind }) {
@@ -281,7 +281,7 @@ func TestTiers_SeparateKinds(t *testing.T) {
 	}
 }
 
-func TestReferences(t *testing.T) {
+func TestPlan_InjectsLabelsIntoEntries(t *testing.T) {
 	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b, c: d}, annotations: {e: f}}\n", nil, func(o *Options) {
 		o.Spec.InjectLabels = map[string]string{"c": "injected", resourcesv1alpha1.LabelManagedBy: "x"}
 	})
@@ -291,12 +291,12 @@ func TestReferences(t *testing.T) {
 	expect.Equal(t, p.Apply[0].Name(), "v1/ConfigMap/default/a", "MR-28")
 }
 
-func TestWarnsOfADeletionThatWouldHang(t *testing.T) {
+func TestPlan_WarnsOfHangingDeletion(t *testing.T) {
 	p := plan(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {resources.gardener.cloud/finalize-deletion-after: abc}}\n", nil)
 	expect.Equal(t, len(p.Warnings), 1, "MRB-36: got %v", p.Warnings)
 }
 
-func TestJoinErrors(t *testing.T) {
+func TestJoinErrors_IsSortedAndBounded(t *testing.T) {
 	numbered := func(n int) (errs []error) {
 		for i := range n {
 			errs = append(errs, fmt.Errorf("error %03d", i))
@@ -336,8 +336,8 @@ func listed(errs []error, more string) string {
 	return "[" + strings.Join(names, ", ") + more + "]"
 }
 
-// TestPlanIsStable is the property that planning against the result of a plan changes nothing.
-func TestPlanIsStable(t *testing.T) {
+// TestPlan_IsStable is the property that planning against the result of a plan changes nothing.
+func TestPlan_IsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []string{"ConfigMap", "Secret", "ClusterRole", "Namespace", "Unknown"}
 		generate := func(label string) string {

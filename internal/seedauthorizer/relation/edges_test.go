@@ -14,8 +14,8 @@ import (
 
 const clientUsages = "client auth, key encipherment, digital signature"
 
-// TestSizes is GR-2: what each kind of object adds, and that nothing is left of it.
-func TestSizes(t *testing.T) {
+// TestWatches_LeaveNothingBehind is GR-2: what each kind of object adds, and that nothing is left of it.
+func TestWatches_LeaveNothingBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		watch  *Watch
 		object *builders.Object
@@ -95,7 +95,7 @@ func (g *garden) total() (n int) {
 
 var projectNamespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev", Labels: map[string]string{wellknown.Project: "dev"}}}
 
-func TestPathsOfShoots(t *testing.T) {
+func TestShoot_LeadsToBothSeeds(t *testing.T) {
 	g := newGarden(t)
 	g.SetNamespace(projectNamespace)
 	g.set(shoots, web())
@@ -137,7 +137,7 @@ func TestPathsOfShoots(t *testing.T) {
 	g.wantSize("0 / 0")
 }
 
-func TestSharedObjects(t *testing.T) {
+func TestSharedObjects_StayWhileReferredTo(t *testing.T) {
 	g := newGarden(t)
 	onA := builders.Shoot("garden-dev", "web").OnSeed("a").SecretBinding("sb").Resource(builders.Ref("Secret", "shared"))
 	binding := builders.SecretBinding("garden-dev", "sb", "other/s")
@@ -161,7 +161,7 @@ func TestSharedObjects(t *testing.T) {
 	g.wantPath("Secret:garden-dev/shared", "Seed:z", false)
 }
 
-func TestCredentialsSwitch(t *testing.T) {
+func TestCredentials_FollowTheirKind(t *testing.T) {
 	g := newGarden(t)
 	g.set(shoots, builders.Shoot("garden-dev", "web").OnSeed("a").CredentialsBinding("cb"))
 	kinds := []string{"Secret", "WorkloadIdentity", "InternalSecret"}
@@ -176,7 +176,7 @@ func TestCredentialsSwitch(t *testing.T) {
 	g.wantPath("CredentialsBinding:garden-dev/cb", "Seed:a", true)
 }
 
-func TestBackupEntries(t *testing.T) {
+func TestBackupEntry_LeadsToBothSeeds(t *testing.T) {
 	g := newGarden(t)
 	g.set(backupEntries, entry())
 	g.wantPath("BackupBucket:b", "Seed:a", true)
@@ -188,7 +188,7 @@ func TestBackupEntries(t *testing.T) {
 	g.wantSize("4 / 3")
 }
 
-func TestParentGardenlet(t *testing.T) {
+func TestManagedSeed_LeadsToParent(t *testing.T) {
 	g := newGarden(t)
 	g.set(shoots, builders.Shoot("garden", "child-shoot").OnSeed("parent"))
 	g.set(managedSeeds, child("BootstrapToken"))
@@ -208,7 +208,7 @@ func TestParentGardenlet(t *testing.T) {
 	g.wantPathBy("B-14: nothing is left of a ManagedSeed that is gone", "Secret:garden/child-resource", "Seed:child", false)
 }
 
-func TestBootstrapping(t *testing.T) {
+func TestBootstrapping_EndsWithTheCertificate(t *testing.T) {
 	const (
 		token   = "Secret:kube-system/bootstrap-token-"
 		account = "ServiceAccount:garden/gardenlet-bootstrap-child"
@@ -258,7 +258,7 @@ func TestBootstrapping(t *testing.T) {
 	has("B-11, Gardenlet: expired", gardenletToken, true)
 }
 
-func TestRetain(t *testing.T) {
+func TestRetain_DropsTheRest(t *testing.T) {
 	g := newGarden(t)
 	g.set(projects, builders.Project("one", "garden-one"))
 	g.set(projects, builders.Project("two", "garden-two"))
@@ -276,7 +276,7 @@ func TestRetain(t *testing.T) {
 	g.wantSize("0 / 0")
 }
 
-func TestServiceAccountLosesItsName(t *testing.T) {
+func TestServiceAccount_LosesItsEdges(t *testing.T) {
 	g := newGarden(t)
 	g.set(serviceAccounts, bootstrapping("x", "a"))
 	g.set(serviceAccounts, bootstrapping("x"))

@@ -79,8 +79,8 @@ func decides(t *testing.T, name, only, question, want string) {
 func TestKindsOnlyRead_AreReadByPath(t *testing.T) {
 	const readers = "no opinion: only the following verbs are allowed for this resource type: [get list watch]"
 	for name, at := range map[string]struct{ resource, namespace string }{
-		"SR-5": {"cloudprofiles", ""}, "SR-6": {"namespacedcloudprofiles", "n/"}, "SR-9/BH-SA-15": {"controllerdeployments", ""}, "SR-12/BH-SA-17": {"credentialsbindings", "n/"},
-		"SR-14/BH-SA-19": {"exposureclasses", ""}, "SR-19": {"namespaces", ""}, "SR-20": {"projects", ""}, "SR-21": {"secretbindings", "n/"},
+		"SR-5": {resource: "cloudprofiles"}, "SR-6": {resource: "namespacedcloudprofiles", namespace: "n/"}, "SR-9/BH-SA-15": {resource: "controllerdeployments"}, "SR-12/BH-SA-17": {resource: "credentialsbindings", namespace: "n/"},
+		"SR-14/BH-SA-19": {resource: "exposureclasses"}, "SR-19": {resource: "namespaces"}, "SR-20": {resource: "projects"}, "SR-21": {resource: "secretbindings", namespace: "n/"},
 	} {
 		resource, namespace := at.resource, at.namespace
 		for _, client := range []string{"gardenlet", "extension"} {
@@ -356,8 +356,8 @@ func TestRequestsWithoutResource_GetNoOpinion(t *testing.T) {
 	expect.Equal(t, decided(a, authorizer.AttributesRecord{}), "no opinion", "SA-1: no user")
 }
 
-// TestSelectors is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
-func TestSelectors(t *testing.T) {
+// TestLists_NeedASelector is section 5: several requirements, API servers that send no selectors, and a question that cannot be answered.
+func TestLists_NeedASelector(t *testing.T) {
 	a := ruled()
 	several := ask(t, "gardenlet list shoots label:other=x,name.seed.gardener.cloud/seed=true,!foo")
 	several.LabelSelectorParsingErr = errFake
@@ -386,18 +386,18 @@ func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 		question, want string
 		live           live
 	}{
-		"B-5/delete of what is absent":                {"gardenlet delete configmaps n/gone", "allowed", live{}},
-		"B-5/delete of what is there":                 {"gardenlet delete configmaps n/there", "no opinion: no relationship found", live{exists: map[string]bool{"configmaps:n/there": true}}},
-		"R17/delete of what cannot be read":           {"gardenlet delete configmaps n/there", "no opinion: could not be looked up", live{err: errFake}},
-		"SP-6/another seed's token that is there":     {"gardenlet delete secrets kube-system/bootstrap-token-88264c", "no opinion: no relationship found", live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
-		"B-5/delete of a watched kind that is absent": {"gardenlet delete backupentries n/gone", "allowed", live{}},
-		"re-read/own object that is new":              {"gardenlet patch shoots n/new", "allowed", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("seed")}}},
-		"re-read/foreign object that is new":          {"gardenlet patch shoots n/new", "no opinion: no relationship found", live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},
-		"re-read/absent":                              {"gardenlet patch shoots n/new", "no opinion: no relationship found", live{}},
-		"re-read/unreadable":                          {"gardenlet patch shoots n/new", "no opinion: could not be looked up", live{err: errFake}},
-		"T3-2/delete for a Seed that is not known":    {"gardenlet delete configmaps n/gone", "no opinion: the client's seed or shoot is not known", live{}},
-		"T3-2/get for a Seed that is not known":       {"extension get shoots/status n/new", "no opinion: the client's seed or shoot is not known", live{}},
-		"T3-2/own Seed that is new":                   {"gardenlet patch seeds/status seed", "allowed", live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: partialmeta.Object{Name: "seed"}}}}},
+		"B-5/delete of what is absent":                {question: "gardenlet delete configmaps n/gone", want: "allowed", live: live{}},
+		"B-5/delete of what is there":                 {question: "gardenlet delete configmaps n/there", want: "no opinion: no relationship found", live: live{exists: map[string]bool{"configmaps:n/there": true}}},
+		"R17/delete of what cannot be read":           {question: "gardenlet delete configmaps n/there", want: "no opinion: could not be looked up", live: live{err: errFake}},
+		"SP-6/another seed's token that is there":     {question: "gardenlet delete secrets kube-system/bootstrap-token-88264c", want: "no opinion: no relationship found", live: live{exists: map[string]bool{"secrets:kube-system/bootstrap-token-88264c": true}}},
+		"B-5/delete of a watched kind that is absent": {question: "gardenlet delete backupentries n/gone", want: "allowed", live: live{}},
+		"re-read/own object that is new":              {question: "gardenlet patch shoots n/new", want: "allowed", live: live{objects: map[string]runtime.Object{"shoots:n/new": shoot("seed")}}},
+		"re-read/foreign object that is new":          {question: "gardenlet patch shoots n/new", want: "no opinion: no relationship found", live: live{objects: map[string]runtime.Object{"shoots:n/new": shoot("other")}}},
+		"re-read/absent":                              {question: "gardenlet patch shoots n/new", want: "no opinion: no relationship found", live: live{}},
+		"re-read/unreadable":                          {question: "gardenlet patch shoots n/new", want: "no opinion: could not be looked up", live: live{err: errFake}},
+		"T3-2/delete for a Seed that is not known":    {question: "gardenlet delete configmaps n/gone", want: "no opinion: the client's seed or shoot is not known", live: live{}},
+		"T3-2/get for a Seed that is not known":       {question: "extension get shoots/status n/new", want: "no opinion: the client's seed or shoot is not known", live: live{}},
+		"T3-2/own Seed that is new":                   {question: "gardenlet patch seeds/status seed", want: "allowed", live: live{objects: map[string]runtime.Object{"seeds:/seed": &gardencorev1beta1.Seed{Object: partialmeta.Object{Name: "seed"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthorizer()
@@ -423,7 +423,7 @@ func TestLookups_DecideAboutUnseenObjects(t *testing.T) {
 	})
 }
 
-func TestWriteScope(t *testing.T) {
+func TestWriteScope_OwnedRefusesReferences(t *testing.T) {
 	a := newAuthorizer()
 	a.WriteOwned = true
 	shoot := graph.Vertex{Kind: relation.Shoot, Namespace: "n", Name: "web"}
