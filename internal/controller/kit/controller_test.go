@@ -43,9 +43,8 @@ func TestPanic(t *testing.T) {
 		queue.Add(reconcile.Request{})
 		return nil
 	})))
-	if err := mgr.Start(ctx); err != nil || calls.Load() != 2 {
-		t.Errorf("COM-5: it was called %d times, error %v", calls.Load(), err)
-	}
+	err := mgr.Start(ctx)
+	expect.True(t, err == nil && calls.Load() == 2, "COM-5: it was called %d times, error %v", calls.Load(), err)
 }
 
 // Requests that fail again and again leave turns to objects that exist since the start.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestGroup: what is added runs until the context ends, what they add in turn as well, and the first error ends all.
@@ -52,9 +54,8 @@ func TestGroup(t *testing.T) {
 				}
 				return g.Add(lasting)
 			})
-			if !errors.Is(err, c.want) || began.Load() != ended.Load() || began.Load() == 0 {
-				t.Errorf("got %v; %d began, %d ended", err, began.Load(), ended.Load())
-			}
+			expect.True(t, errors.Is(err, c.want) && began.Load() == ended.Load() && began.Load() != 0,
+				"got %v; %d began, %d ended", err, began.Load(), ended.Load())
 		})
 	}
 }

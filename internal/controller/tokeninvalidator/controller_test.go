@@ -154,9 +154,8 @@ func TestInUse(t *testing.T) {
 		"got %+v, %+v, %v, %v", first, second, err, again)
 	f.wants("in use", purpose)
 	must.Succeed(t, f.target.Delete(t.Context(), pod))
-	if result, err := f.run(); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("got %+v, %v", result, err)
-	}
+	result, err := f.run()
+	expect.True(t, err == nil && result.RequeueAfter == 0, "got %+v, %v", result, err)
 	f.wants("not in use", consider)
 }
 

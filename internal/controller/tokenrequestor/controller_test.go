@@ -473,9 +473,8 @@ func TestNotRelevant(t *testing.T) {
 	expect.Succeed(t, f.target.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "sa"}, &corev1.ServiceAccount{}),
 		"TR-25")
 	f.count(1)
-	if families, err := f.registry.Gather(); err != nil || len(families) != 1 {
-		t.Errorf("metrics of a Secret that is gone: %v, %v", families, err)
-	}
+	families, err := f.registry.Gather()
+	expect.True(t, err == nil && len(families) == 1, "metrics of a Secret that is gone: %v, %v", families, err)
 }
 
 // The metric is the time at which the token expires, also after a restart; no token is in any output.

@@ -173,12 +173,10 @@ func checkPatch(rt *rapid.T, raw []byte, before, after *thing) (result []byte) {
 	result = applied(rt, raw, patch)
 	got := &thing{}
 	must.Succeed(rt, unmarshal(result, got))
-	if want, is := mustJSON(after), mustJSON(got); is != want {
-		rt.Fatalf("%s: %s\nbecame %s\nwant %s", raw, mustJSON(patch), is, want)
-	}
-	if again, err := patchOf(result, []byte(mustJSON(got)), []byte(mustJSON(got))); err != nil || again != nil {
-		rt.Fatalf("no change is %v, %v", again, err)
-	}
+	want, is := mustJSON(after), mustJSON(got)
+	must.Equal(rt, is, want, "%s: %s", raw, mustJSON(patch))
+	again, err := patchOf(result, []byte(mustJSON(got)), []byte(mustJSON(got)))
+	must.True(rt, err == nil && again == nil, "no change is %v, %v", again, err)
 	return result
 }
 
@@ -288,14 +286,10 @@ func FuzzPatch(f *testing.F) {
 		yamltest.Bounded(t, len(raw), func() { patch, err = patchOf(raw, []byte(mustJSON(before)), []byte(mustJSON(after))) })
 		must.Succeed(t, err)
 		decoded, err := jsonpatch.DecodePatch([]byte(mustJSON(patch)))
-		if err != nil {
-			t.Fatalf("%s: %v", mustJSON(patch), err)
-		}
+		must.Succeed(t, err, "%s", mustJSON(patch))
 		// Where a key is there twice, the patch is about the last one, as an API server's is, and a decoder puts both together.
 		result, err := decoded.Apply(raw)
-		if err != nil {
-			t.Fatalf("%s does not fit %s: %v", mustJSON(patch), raw, err)
-		}
+		must.Succeed(t, err, "%s does not fit %s", mustJSON(patch), raw)
 		got := &thing{}
 		must.Succeed(t, unmarshal(result, got))
 		if want := mustJSON(after); mustJSON(got) != want && !twice(raw) {

@@ -140,9 +140,8 @@ func TestMemory(t *testing.T) {
 		expect.Equal(t, get("token-of-prometheus"), 200, "OPB-25")
 		expect.Equal(t, get("token-of-stranger"), 403, "OPB-25")
 	}
-	if asked.tokens.Load() != 2 || asked.access.Load() != 2 {
-		t.Errorf("OPB-25: asked %d and %d times", asked.tokens.Load(), asked.access.Load())
-	}
+	expect.True(t, asked.tokens.Load() == 2 && asked.access.Load() == 2,
+		"OPB-25: asked %d and %d times", asked.tokens.Load(), asked.access.Load())
 	asked.down.Store(true)
 	clock.SetTime(clock.Now().Add(refusedFor))
 	expect.Equal(t, get("token-of-prometheus"), 200, "OPB-25: while the API server is away, a known right")
@@ -224,9 +223,8 @@ func TestStrangersTakeTurnsByHost(t *testing.T) {
 		stop := guessing(handler, "10.0.0.66", 200)
 		time.Sleep(15 * time.Second)
 		began := time.Now()
-		if code := from(handler, "10.0.0.1", "token-of-prometheus"); code != 200 || time.Since(began) > 2*time.Second {
-			t.Errorf("LIM-4: got %d after %s", code, time.Since(began))
-		}
+		code := from(handler, "10.0.0.1", "token-of-prometheus")
+		expect.True(t, code == 200 && time.Since(began) <= 2*time.Second, "LIM-4: got %d after %s", code, time.Since(began))
 		stop()
 	})
 }
@@ -328,9 +326,9 @@ func TestTurns(t *testing.T) {
 		cancel()
 		request, w := httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil), httptest.NewRecorder()
 		request.Header.Set("Authorization", "Bearer token-of-prometheus")
-		if handler.ServeHTTP(w, request); w.Code != 503 || asked.tokens.Load() != asking {
-			t.Errorf("OPB-25: a client that is gone gets %d, and %d questions are under way", w.Code, asked.tokens.Load())
-		}
+		handler.ServeHTTP(w, request)
+		expect.True(t, w.Code == 503 && asked.tokens.Load() == asking,
+			"OPB-25: a client that is gone gets %d, and %d questions are under way", w.Code, asked.tokens.Load())
 		go func() { answers <- ask(handler, "GET", "/metrics", "Bearer token-of-prometheus").Code }()
 		close(asked.hang)
 		got := map[int]int{}

@@ -116,9 +116,8 @@ func TestEnvelope(t *testing.T) {
 	object, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "K"}, Raw: []byte("message")}).Marshal()
 	must.Succeed(t, err)
 	body := append([]byte("k8s\x00"), object...)
-	if got, err := protodecode.Object(body); string(got) != "message" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
+	got, err := protodecode.Object(body)
+	expect.True(t, string(got) == "message" && err == nil, "got %q, %v", got, err)
 	frame, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: body}}).Marshal()
 	must.Succeed(t, err)
 	if kind, got, err := protodecode.Event(frame); kind != "ADDED" || string(got) != "message" || err != nil {

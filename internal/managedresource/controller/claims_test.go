@@ -106,9 +106,7 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 			f.complete(holder)
 			f.formerPlace(holder)
 			f.audit(f.orphan("", "lost", "mr"))
-			if strings.Contains(f.events(), reasonOrphans) {
-				t.Errorf("MRB-54: %s", f.events())
-			}
+			expect.False(t, strings.Contains(f.events(), reasonOrphans), "MRB-54: %s", f.events())
 		})
 	}
 }

@@ -35,9 +35,8 @@ func TestInventoryOfAnotherClass(t *testing.T) {
 	entries := objects.EntriesOf(f.get("m").Status.Resources)
 	others, err := f.owners.ClaimsOn(f.ctx, steps.OwnerOf(f.get("m")), entries)
 	f.must(err)
-	if claims, err := others.On(entries[0].ID); err != nil || len(claims) > 0 {
-		t.Errorf("MRK-2: an object in another cluster counts: %+v, %v", claims, err)
-	}
+	claims, err := others.On(entries[0].ID)
+	expect.True(t, err == nil && len(claims) == 0, "MRK-2: an object in another cluster counts: %+v, %v", claims, err)
 }
 
 // MRK-2: the end of a ManagedResource of another class is no drift of the objects of this one.

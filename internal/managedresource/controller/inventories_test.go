@@ -66,9 +66,7 @@ func TestCreatedOnceMovesToEquivalentKind(t *testing.T) {
 			for range 3 {
 				f.complete("m")
 			}
-			if !strings.HasPrefix(f.condition("m"), "True") {
-				t.Fatal(f.condition("m"))
-			}
+			must.True(t, strings.HasPrefix(f.condition("m"), "True"), "%v", f.condition("m"))
 			f.secret("m", "4")
 			for range 3 {
 				f.complete("m")

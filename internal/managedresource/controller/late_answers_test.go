@@ -209,9 +209,7 @@ func givenUpLate(t *testing.T, late bool) {
 	must.True(t, there && done, "not created")
 	f.secret("m", "4", "x=2")
 	f.complete("m")
-	if _, there := f.target.value("a"); there {
-		t.Errorf("a was created for m, and is left behind: %s", f.condition("m"))
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "a was created for m, and is left behind: %s", f.condition("m"))
 }
 
 // MRB-16: an object that moves is not deleted, though the answer to the write that put it into the other inventory was lost, and the cache does not have

@@ -80,9 +80,8 @@ func TestReleaseAfterIdentityAppears(t *testing.T) {
 	p.configure(func(o *Options) { o.Identity = "foo" })
 	f.manifests("m", "2", configMap("a", "1", released))
 	p.complete("m")
-	if got := p.originOf("a"); got != "" {
-		t.Errorf("released with origin %q, inventory %q", got, p.inventory("m"))
-	}
+	got := p.originOf("a")
+	expect.Equal(t, got, "", "released with origin %q, inventory %q", got, p.inventory("m"))
 }
 
 // MRB-3: what a former leader creates after the next one has dropped it from the inventory gets its entry back, and is deleted.
@@ -219,9 +218,8 @@ func TestEndOfTheProcessDuringCreations(t *testing.T) {
 	p.secret("m", "2")
 	p.complete("m")
 	for _, name := range []string{"a", "b"} {
-		if _, there := f.target.value(name); there {
-			t.Errorf("%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
-		}
+		expect.False(t, expect.OK(f.target.value(name)),
+			"%s was created by us, and is left behind; inventory %q, %s", name, p.inventory("m"), p.condition("m"))
 	}
 }
 

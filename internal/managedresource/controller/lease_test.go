@@ -182,9 +182,8 @@ func TestDeletionOfAStatefulSet(t *testing.T) {
 		if refused {
 			want = "[DELETE widget]"
 		}
-		if got := fmt.Sprint(s.log); got != want {
-			t.Errorf("MRX-7/MRX-8: got %s, want %s; %s", got, want, f.condition("one"))
-		}
+		got := fmt.Sprint(s.log)
+		expect.Equal(t, got, want, "MRX-7/MRX-8: got %s, want %s; %s", got, want, f.condition("one"))
 		expect.Equal(t, s.log[0], "DELETE widget", "MRX-17: a kind that is applied last is deleted first: %s", s.log)
 	}
 }
@@ -215,9 +214,8 @@ func TestClaimsOfAStatefulSetThatMoves(t *testing.T) {
 	f.must(err)
 	close(release)
 	<-done
-	if s.has("DELETE statefulset") || s.has("DELETE claim") {
-		t.Errorf("the StatefulSet moved to two, with its volumes: %s; two has %s", s.log, f.inventory("two"))
-	}
+	expect.True(t, !s.has("DELETE statefulset") && !s.has("DELETE claim"),
+		"the StatefulSet moved to two, with its volumes: %s; two has %s", s.log, f.inventory("two"))
 }
 
 // MR-33, promise about deletions: what nobody asks for any more is not deleted to be created anew. Nobody would create it if the ManagedResource

@@ -61,9 +61,7 @@ func TestChangedLabelOfAnOvertakenRunIsRemoved(t *testing.T) {
 				return 0
 			}
 			f.complete("m")
-			if !edited || !strings.HasPrefix(f.condition("m"), "True/") {
-				t.Fatalf("edited: %t, %s", edited, f.condition("m"))
-			}
+			must.True(t, edited && strings.HasPrefix(f.condition("m"), "True/"), "edited: %t, %s", edited, f.condition("m"))
 			left, found, _ := unstructured.NestedString(f.live("a").Object, "metadata", what, "x")
 			expect.False(t, found, "no manifest has x, which is %q still", left)
 		})
@@ -152,9 +150,7 @@ func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 				f.complete("m")
 			}
 			for _, name := range []string{"a", "b"} {
-				if _, found := f.target.value(name); !found {
-					t.Errorf("%s is missing: %s; %s", name, f.condition("m"), f.events())
-				}
+				expect.True(t, expect.OK(f.target.value(name)), "%s is missing: %s; %s", name, f.condition("m"), f.events())
 			}
 		})
 	}
@@ -194,9 +190,8 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 			}
 			f.secret("m", "3", "a=1", "b=1")
 			f.complete("m")
-			if value, _ := f.target.value("a"); value != "1" {
-				t.Errorf("a is %s: %s; %s", value, f.condition("m"), f.events())
-			}
+			value, _ := f.target.value("a")
+			expect.Equal(t, value, "1", "a is %s: %s; %s", value, f.condition("m"), f.events())
 		})
 	}
 }
@@ -213,9 +208,8 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	f.states.stepKnown(steps.OwnerOf(f.get("m")), lifecycle.PeriodEnded{All: true}) // The sweep.
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "by hand" {
-		t.Errorf("the edit was taken back after a minute, and not after ten; %s", f.events())
-	}
+	expect.Equal(t, expect.First(f.target.value("a")), "by hand",
+		"the edit was taken back after a minute, and not after ten; %s", f.events())
 }
 
 // Drift: a start looks at all objects that are not known to be right, once. While another object fails, those that this process has verified, and

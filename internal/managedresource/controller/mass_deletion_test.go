@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func waits(wait time.Duration) func(*config.ManagedResourceControllerConfig) {
@@ -139,13 +140,11 @@ func TestMassDeletion_Interrupted(t *testing.T) {
 			f.sees(5 * time.Minute)
 			interrupt(f)
 			f.sees(9 * time.Minute)
-			if got := len(f.present()); got != 12 {
-				t.Fatalf("MRX-21: %d of 12 objects are left though their deletion waits: %s", got, f.condition("m"))
-			}
+			must.Equal(t, len(f.present()), 12,
+				"MRX-21: of 12 objects are left though their deletion waits: %s", f.condition("m"))
 			f.sees(time.Minute)
-			if got := fmt.Sprint(f.present()); got != "[new]" {
-				t.Errorf("MRX-21: after the wait there are %s: %s", got, f.condition("m"))
-			}
+			got := fmt.Sprint(f.present())
+			expect.Equal(t, got, "[new]", "MRX-21: after the wait there are %s: %s", got, f.condition("m"))
 		})
 	}
 }
@@ -179,9 +178,7 @@ func TestMassDeletion_OneOfTwoSecrets(t *testing.T) {
 	f.complete("m")
 	f.secret("m", "2", entries("a", 21)...)
 	f.complete("m")
-	if got := len(f.present()); got != 33 {
-		t.Fatalf("MRX-20: %d objects are left after an ordinary deletion: %s", got, f.condition("m"))
-	}
+	must.Equal(t, len(f.present()), 33, "MRX-20: objects are left after an ordinary deletion: %s", f.condition("m"))
 	f.secret("second", "2")
 	f.complete("m")
 	if got := len(f.present()); got != 33 || !strings.Contains(f.condition("m"), "because they include all objects of Secret n/second: ") {

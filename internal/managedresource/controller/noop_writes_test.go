@@ -112,9 +112,8 @@ func TestWhatWasDroppedIsWrittenAgain(t *testing.T) {
 			f.sweepFor("m", 4*apply.NoopRetry)
 			now := f.target.count(http.MethodGet, http.MethodPut)
 			expect.Equal(t, now, before, "%d requests, though the object is as its manifest says", now-before)
-			if strings.Contains(f.events(), apply.ReasonDrift) {
-				t.Errorf("nobody has changed the object: %s", f.events())
-			}
+			expect.False(t, strings.Contains(f.events(), apply.ReasonDrift),
+				"nobody has changed the object: %s", f.events())
 		})
 	}
 }
@@ -168,9 +167,7 @@ func TestRetryReplacesNothing(t *testing.T) {
 	}
 	manifest("3")
 	_, _ = f.run("m")
-	if got := f.target.count(http.MethodDelete); got != 1 {
-		t.Errorf("another manifest: %d deletions, want 1; %s", got, f.condition("m"))
-	}
+	expect.Equal(t, f.target.count(http.MethodDelete), 1, "another manifest: deletions, want 1; %s", f.condition("m"))
 }
 
 // MRB-34, MR-33: what is written once more, and refused, is not taken for right if somebody else has put another object in its place.

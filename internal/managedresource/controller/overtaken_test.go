@@ -159,17 +159,14 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 	must.True(t, result.RequeueAfter == time.Millisecond && changes == 1, "not overtaken: %v", result)
 	f.awaitCovered("m")
 	f.complete("m")
-	if f.inventory("m") != "a c1 c2 c3 c4 y" {
-		t.Errorf("inventory %q: the object y was created for it", f.inventory("m"))
-	}
+	expect.Equal(t, f.inventory("m"), "a c1 c2 c3 c4 y", "inventory %q: the object y was created for it", f.inventory("m"))
 	// Another leader: nothing is remembered.
 	f.target.hook(nil)
 	f.dropState(steps.OwnerOf(f.get("m")))
 	f.secret("m", "3", "a=1", "c1!=1", "c2!=1", "c3!=1", "c4!=1")
 	f.complete("m")
-	if _, there := f.target.value("y"); there {
-		t.Errorf("y is left behind; condition %s, inventory %q", f.condition("m"), f.inventory("m"))
-	}
+	expect.False(t, expect.OK(f.target.value("y")),
+		"y is left behind; condition %s, inventory %q", f.condition("m"), f.inventory("m"))
 }
 
 // MRL-6, MRX-5: a process that stood still and is not the leader any more leaves the entries alone that the next one wrote: with those the next

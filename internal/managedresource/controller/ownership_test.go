@@ -210,9 +210,7 @@ func TestRevertAfterFailure(t *testing.T) {
 				f.secret("m", "3", "a=1") // The roll-out is taken back.
 				f.complete("m")
 			}
-			if !strings.HasPrefix(f.condition("m"), "True") {
-				t.Fatal(f.condition("m"))
-			}
+			must.True(t, strings.HasPrefix(f.condition("m"), "True"), "%v", f.condition("m"))
 			live := f.live("a")
 			if live.GetLabels()["l"] != "" || live.GetAnnotations()[resourcesv1alpha1.AnnotationKeepObject] != "" {
 				t.Errorf("ours, wanted by no manifest, and there for ever: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
@@ -539,9 +537,8 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			for range 3 {
 				_, _ = f.run("m")
 			}
-			if _, there := f.target.value("a"); !there || f.inventory("m") != "a b" {
-				t.Errorf("there: %t, inventory %s", there, f.inventory("m"))
-			}
+			_, there := f.target.value("a")
+			expect.True(t, there && f.inventory("m") == "a b", "there: %t, inventory %s", there, f.inventory("m"))
 		})
 	}
 }
@@ -591,9 +588,7 @@ func TestMayReplace(t *testing.T) {
 		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
 		_, _ = f.run("m")
-		if _, there := f.target.value("a"); there {
-			t.Error(f.condition("m"))
-		}
+		expect.False(t, expect.OK(f.target.value("a")), "%v", f.condition("m"))
 	})
 }
 

@@ -80,9 +80,7 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			transport.method.Store(nil)
 			f.clock.SetTime(f.clock.Now().Add(pendingRetry))
 			f.complete("m")
-			if !strings.HasPrefix(f.condition("m"), "True") {
-				t.Errorf("it says %s", f.condition("m"))
-			}
+			expect.True(t, strings.HasPrefix(f.condition("m"), "True"), "it says %s", f.condition("m"))
 		})
 	}
 }

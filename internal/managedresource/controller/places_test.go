@@ -242,7 +242,6 @@ func TestReleasedInAnotherVersion(t *testing.T) {
 	f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 	f.complete("m")
 	origin, found := f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
-	if found {
-		t.Errorf("released (%s, inventory %q), and its origin is still %s", f.condition("m"), f.inventory("m"), origin)
-	}
+	expect.False(t, found,
+		"released (%s, inventory %q), and its origin is still %s", f.condition("m"), f.inventory("m"), origin)
 }

@@ -43,9 +43,8 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	before := f.get("heir")
 	f.secret("heir", "2")
 	f.complete("heir")
-	if f.inventory("heir") != "" || f.inventory("giver") != "a" {
-		t.Fatalf("inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
-	}
+	must.True(t, f.inventory("heir") == "" && f.inventory("giver") == "a",
+		"inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
 	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
 	cache := &laggingCache{&staleReader{f.source, before}}
 	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })

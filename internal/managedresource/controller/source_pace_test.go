@@ -80,7 +80,6 @@ func TestRepeatedRunsOfOneChange(t *testing.T) {
 	}
 	f.refuse("", "", 0)
 	f.complete("m")
-	if value, _ := f.target.value("a"); value != "1" {
-		t.Errorf("MRB-56: a change waits for its repeated runs: %s, %s", value, f.condition("m"))
-	}
+	value, _ := f.target.value("a")
+	expect.Equal(t, value, "1", "MRB-56: a change waits for its repeated runs: %s, %s", value, f.condition("m"))
 }

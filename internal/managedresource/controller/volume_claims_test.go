@@ -14,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MRX-16: claims are deleted as long as the StatefulSet is there, also if somebody has deleted it already.
@@ -59,7 +60,5 @@ func TestClaimsOfTerminatingStatefulSet(t *testing.T) {
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	_, err = f.run("m")
 	f.must(err)
-	if !deleted.Load() {
-		t.Errorf("the claim of a terminating StatefulSet is left behind: %s", f.condition("m"))
-	}
+	expect.True(t, deleted.Load(), "the claim of a terminating StatefulSet is left behind: %s", f.condition("m"))
 }

@@ -122,9 +122,8 @@ func TestPlan_UnresolvedKindDeletesNothing(t *testing.T) {
 			return scopeOf(gvk)
 		}
 	})
-	if len(p.Apply) != 1 || len(p.Errors) != 2 || len(p.Delete) != 0 || asked != 1 {
-		t.Errorf("apply %d, errors %v, delete %s, asked %d times", len(p.Apply), p.Errors, keys(p.Delete), asked)
-	}
+	expect.True(t, len(p.Apply) == 1 && len(p.Errors) == 2 && len(p.Delete) == 0 && asked == 1,
+		"apply %d, errors %v, delete %s, asked %d times", len(p.Apply), p.Errors, keys(p.Delete), asked)
 	expect.Equal(t, keys(p.Inventory), "/ConfigMap/default/a /ConfigMap/default/gone sick/Widget/default/w", "inventory")
 }
 

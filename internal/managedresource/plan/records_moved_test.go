@@ -131,9 +131,8 @@ func TestRelease_ReachesItsNamespaceOnly(t *testing.T) {
 		"MRO-2/another kind is not let go": {released("v1", "Secret"), entry("v1", "ConfigMap", "default", "", false), "", "/ConfigMap/default/a"},
 	} {
 		p := plan(t, c.manifest, []resourcesv1alpha1.ObjectReference{c.entry})
-		if keys(p.Release) != c.released || keys(p.Delete) != c.deleted {
-			t.Errorf("%s: released %q, deleted %q", name, keys(p.Release), keys(p.Delete))
-		}
+		expect.True(t, keys(p.Release) == c.released && keys(p.Delete) == c.deleted,
+			"%s: released %q, deleted %q", name, keys(p.Release), keys(p.Delete))
 	}
 }
 
@@ -142,9 +141,8 @@ func TestPlan_DeletesImpossibleEntries(t *testing.T) {
 	sound, broken := entry("v1", "ConfigMap", "default", "", false), entry("", "ConfigMap", "default", "", false)
 	sound.Labels = map[string]string{"former": "x"}
 	p := plan(t, object("v1", "ConfigMap", "a", ""), []resourcesv1alpha1.ObjectReference{sound, broken})
-	if len(p.Delete) > 0 || p.Apply[0].Old == nil || p.Apply[0].Old.Labels["former"] != "x" {
-		t.Errorf("MRX-18: deleted %s, and the object's entry is %+v", keys(p.Delete), p.Apply[0].Old)
-	}
+	expect.True(t, len(p.Delete) == 0 && p.Apply[0].Old != nil && p.Apply[0].Old.Labels["former"] == "x",
+		"MRX-18: deleted %s, and the object's entry is %+v", keys(p.Delete), p.Apply[0].Old)
 	if p = plan(t, "", []resourcesv1alpha1.ObjectReference{broken}); len(p.Delete) != 1 {
 		t.Errorf("MRX-18: the entry stays: %+v", p)
 	}

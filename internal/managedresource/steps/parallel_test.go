@@ -36,9 +36,7 @@ func TestHangingRunsDoNotStopOthers(t *testing.T) {
 		for range 3 {
 			total += <-begun
 		}
-		if total != int(inFlight.Load()) {
-			t.Errorf("said to have begun %d, did %d", total, inFlight.Load())
-		}
+		expect.Equal(t, total, int(inFlight.Load()), "said to have begun %d, did %d", total, inFlight.Load())
 		panicked := 0
 		l.Parallel(t.Context(), 1, func(int) { panic("x") }, func(int, error) { panicked++ })
 		expect.Equal(t, panicked, 1, "reports of a panic")

@@ -106,9 +106,8 @@ func TestUnseen(t *testing.T) {
 	if _, found, err := v.Node(ctx, "known"); err != nil || !found || server.reads["/api/v1/nodes/known"] != 0 {
 		t.Errorf("a known Node: got %v, %v, read %d times", found, err, server.reads["/api/v1/nodes/known"])
 	}
-	if node, _, err := v.NodeOfPod(ctx, "default", "p"); err != nil || node != "n" {
-		t.Errorf("a Pod that was not bound: got %v, %v", node, err)
-	}
+	node, _, err := v.NodeOfPod(ctx, "default", "p")
+	expect.True(t, err == nil && node == "n", "a Pod that was not bound: got %v, %v", node, err)
 	if looked, err := v.Selectors(ctx); err != nil || !looked {
 		t.Errorf("NAA-5: while it cannot be found out, selectors are looked at: got %v, %v", looked, err)
 	}
@@ -193,9 +192,7 @@ func TestAway(t *testing.T) {
 		asking.Go(func() { _, _, _ = v.Node(ratelimit.WithClient(ctx, fmt.Sprint(i)), "gone") })
 	}
 	for until := time.Now().Add(10 * time.Second); hanging.Load() < cluster.Streams; {
-		if time.Now().After(until) {
-			t.Fatalf("%d reads are under way", hanging.Load())
-		}
+		must.False(t, time.Now().After(until), "%d reads are under way", hanging.Load())
 		time.Sleep(time.Millisecond)
 	}
 	impatient, end := context.WithTimeout(ratelimit.WithClient(ctx, "one more"), 10*time.Millisecond)
@@ -203,9 +200,8 @@ func TestAway(t *testing.T) {
 	if _, _, err := v.Node(impatient, "gone"); !errors.Is(err, ratelimit.ErrRefused) {
 		t.Errorf("one more, until its deadline: got %v", err)
 	}
-	if n, found, err := v.Node(ctx, "known"); err != nil || !found || n.Hostname != "h" {
-		t.Errorf("a known Node: got %v, %v, %v", n, found, err)
-	}
+	n, found, err := v.Node(ctx, "known")
+	expect.True(t, err == nil && found && n.Hostname == "h", "a known Node: got %v, %v, %v", n, found, err)
 	expect.Equal(t, samples(t, registry, "espalier_node_agent_authorizer_live_reads_total")["limited"], 1, "reads are counted as limited")
 }
 

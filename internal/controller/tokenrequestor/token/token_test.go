@@ -407,9 +407,8 @@ func TestHanded(t *testing.T) {
 		expect.Succeed(t, err, "%s", name)
 		expect.DeepEqual(t, meaning(t, source), meaning(t, tc.wantSource), "%s, source", name)
 		expect.DeepEqual(t, meaning(t, target), meaning(t, tc.wantTarget), "%s, target", name)
-		if leftover, err := Leftover(source); leftover || err != nil {
-			t.Errorf("%s: the source still holds a token: %v, %v", name, leftover, err)
-		}
+		leftover, err := Leftover(source)
+		expect.True(t, !leftover && err == nil, "%s: the source still holds a token: %v, %v", name, leftover, err)
 		if leftover, err := Leftover(tc.source); err != nil || leftover != (tc.source["token"] != nil || strings.Contains(string(tc.source["kubeconfig"]), secretToken)) {
 			t.Errorf("%s: the source held a token: %v, %v", name, leftover, err)
 		}
@@ -430,9 +429,8 @@ func FuzzKubeconfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := Read(written); err != nil || got != "new" {
-			t.Errorf("read %q, %v from\n%s", got, err, written[KeyKubeconfig])
-		}
+		got, err := Read(written)
+		expect.True(t, err == nil && got == "new", "read %q, %v from\n%s", got, err, written[KeyKubeconfig])
 	})
 }
 
