@@ -22,21 +22,18 @@ type Claims struct {
 }
 
 // scopes are the scopes of kinds as they are now.
-type scopes struct {
-	clusterScoped map[schema.GroupKind]bool
-	// failed has the kinds whose scope is unknown.
-	failed map[schema.GroupKind]error
+type scopes map[schema.GroupKind]kindScope
+
+// kindScope is the scope of a kind; failed is the error if the scope is unknown.
+type kindScope struct {
+	clusterScoped bool
+	failed        error
 }
 
-// mayBeClusterScoped reports whether entries for objects of a kind may be about one object though they name different
-// namespaces.
-func (s scopes) mayBeClusterScoped(kind schema.GroupKind) bool {
-	return s.clusterScoped[kind] || s.failed[kind] != nil
-}
-
-// at returns the key of the claims on an object: its ID, without the namespace if that may mean nothing.
+// at returns the key of the claims on an object: its ID, without the namespace if entries that name different
+// namespaces may be about one object.
 func (s scopes) at(id objects.ID) objects.ID {
-	if s.mayBeClusterScoped(id.GroupKind()) {
+	if its := s[id.GroupKind()]; its.clusterScoped || its.failed != nil {
 		id.Namespace = ""
 	}
 	return id
@@ -76,17 +73,17 @@ func (o Owners) ClaimsOn(ctx context.Context, except objects.Owner, entries []ob
 
 // scopesOf returns the scopes of the kinds of entries. A kind that is not served has no objects in any scope.
 func (o Owners) scopesOf(ctx context.Context, entries []objects.Entry) scopes {
-	all := scopes{map[schema.GroupKind]bool{}, map[schema.GroupKind]error{}}
+	all := scopes{}
 	for _, entry := range entries {
 		kind := entry.GroupKind()
-		if _, found := all.clusterScoped[kind]; found {
+		if _, found := all[kind]; found {
 			continue
 		}
 		_, scope, err := o.Places.kindOf(ctx, entry.Reference)
-		all.clusterScoped[kind] = scope == plan.ScopeCluster
-		if err != nil && !target.Gone(err) {
-			all.failed[kind] = err
+		if target.Gone(err) {
+			err = nil
 		}
+		all[kind] = kindScope{scope == plan.ScopeCluster, err}
 	}
 	return all
 }
@@ -96,7 +93,7 @@ func (o Owners) scopesOf(ctx context.Context, entries []objects.Entry) scopes {
 // same object, which must not be deleted then.
 func (c Claims) On(id objects.ID) (all []ownership.Claim, err error) {
 	for _, claim := range c.byID[c.scopes.at(id)] {
-		if failed := c.scopes.failed[id.GroupKind()]; failed != nil && claim.ID != id {
+		if failed := c.scopes[id.GroupKind()].failed; failed != nil && claim.ID != id {
 			err = failed
 			continue
 		}
