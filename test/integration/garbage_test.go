@@ -16,6 +16,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/webhook/seccompprofile"
 	"github.com/espalier-project/espalier/test/env/harness"
 )
 
@@ -105,17 +107,47 @@ func TestGarbageCollector(t *testing.T) {
 	}
 }
 
-// TestMarkedForDeletion: the first run marks and deletes nothing (GC-17), and a selector shows what is marked (GC-21).
+// TestMarkedForDeletion: the first run marks and deletes nothing (GC-17), a selector shows what is marked (GC-21), and an object that the
+// engine applies and one that a webhook admits unmark what they refer to (GC-20).
 func TestMarkedForDeletion(t *testing.T) {
 	f := newFixture(t)
-	f.collectable("unused")
-	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "1h"}})
-	f.eventually(func() error {
-		list := &corev1.ConfigMapList{}
-		f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{resourcesv1alpha1.LabelCondemned: "true"}))
-		if len(list.Items) != 1 {
-			return fmt.Errorf("GC-17/GC-21: %d are marked: %s", len(list.Items), lastLog(process))
+	f.collectable("by-engine", "by-webhook", "unused")
+	process := f.controllersAndWebhooks(
+		map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "1h"}},
+		map[string]any{"seccompProfile": map[string]any{"enabled": true}},
+	)
+	f.registers(process, seccompprofile.Registration(feature.Installation{}), seccompprofile.Path)
+	marked := func(want string) func() error {
+		return func() error {
+			list := &corev1.ConfigMapList{}
+			f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{resourcesv1alpha1.LabelCondemned: "true"}))
+			var names []string
+			for i := range list.Items {
+				names = append(names, list.Items[i].Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				return fmt.Errorf("GC-17/GC-20/GC-21: marked are %q, want %q: %s", got, want, lastLog(process))
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	f.eventually(marked("by-engine by-webhook unused"))
+	f.managed("applied", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: applied, namespace: $NS}, spec: {replicas: 0, selector: {matchLabels: {app: a}}, template: {
+metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: c, envFrom: [{configMapRef: {name: by-engine}}]}]}}}}`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = &f.ns })
+	f.eventually(marked("by-webhook unused"))
+	spec := mounting("by-webhook")
+	spec.Containers = []corev1.Container{{Name: "c", Image: "c"}}
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: name}, Spec: spec}
+	}
+	f.must(f.shoot.Create(f.ctx, pod("tried"), client.DryRunAll))
+	f.must(marked("by-webhook unused")())
+	f.must(f.shoot.Create(f.ctx, pod("admitted")))
+	f.must(marked("unused")())
+	_, metrics := process.Get(process.Metrics, "/metrics")
+	for _, series := range []string{`espalier_garbage_collector_acquittals_total{by="managedresource"} 1`, `espalier_garbage_collector_acquittals_total{by="webhook"} 1`} {
+		if !strings.Contains(metrics, series) {
+			t.Errorf("GC-20: there is no %s", series)
+		}
+	}
 }

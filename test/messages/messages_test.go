@@ -33,7 +33,7 @@ func TestMessages(t *testing.T) {
 	root := filepath.Join("..", "..", "internal")
 	table := &strings.Builder{}
 	table.WriteString("# Texts of the controllers\n\nEach names the object, and says what happened and what happens next. %s and %v are values; a part is put into another text.\n")
-	for _, folder := range []string{"managedresource", "controller"} {
+	for _, folder := range []string{"managedresource", "controller", "marked"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

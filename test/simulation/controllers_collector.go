@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,7 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
+	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/fake"
 )
 
@@ -22,6 +25,7 @@ const (
 	marksFirst       = "nothing is collected that was not marked for long enough"
 	leavesTouched    = "nothing is collected that was touched after it was marked for deletion"
 	marksOnly        = "a mark changes nothing else"
+	keepsPassed      = "nothing is collected to which a referrer refers that passed an instance"
 	endsUnmarked     = "what is referred to is not marked for deletion in the end"
 )
 
@@ -36,12 +40,13 @@ const (
 type collector struct {
 	*stage
 	referred since
-	// marks are the versions of objects that instances marked.
-	marks map[fake.Key]string
+	// marks are the versions of objects that instances marked; passed are the referrers that passed an instance, by reference.
+	marks  map[fake.Key]string
+	passed map[fake.Key]bool
 }
 
 func newCollector(s *stage) act {
-	return &collector{stage: s, referred: since{}, marks: map[fake.Key]string{}}
+	return &collector{stage: s, referred: since{}, marks: map[fake.Key]string{}, passed: map[fake.Key]bool{}}
 }
 
 func (c *collector) configure(cfg *config.ResourceManagerConfiguration) {
@@ -84,9 +89,50 @@ func (c *collector) do(step Step) {
 		c.patch(c.target, key, object{"metadata": object{"annotations": object{"touched": fmt.Sprint(step.B)}}})
 	case "refer":
 		c.put(c.target, holder, referring(holder, key, step.A+step.B))
+	case "pass":
+		c.pass(holder, key, step.A+step.B)
 	case "unrefer":
 		c.remove(c.target, holder)
 	}
+}
+
+// pass lets a referrer pass the leader before it is written, as an object that the engine applies does, or one that a webhook admits. It counts as
+// passed if what it refers to is there then, and is not marked for deletion.
+func (c *collector) pass(holder, key fake.Key, way int) {
+	key.Namespace = holder.Namespace
+	c.mu.Lock()
+	name := ""
+	if c.leader != nil {
+		name = c.leader.name
+	}
+	c.mu.Unlock()
+	c.hearing.Lock()
+	process := c.processes[name]
+	c.hearing.Unlock()
+	if process == nil {
+		return
+	}
+	passing := c.passThrough(process.Marked, key)
+	if c.put(c.target, holder, referring(holder, key, way)); passing {
+		c.lock.Lock()
+		c.passed[heldKey(holder, key)] = true
+		c.lock.Unlock()
+	}
+}
+
+// passThrough reports whether what a referrer refers to is there and not marked once it has passed.
+func (c *collector) passThrough(set *marked.Set, key fake.Key) bool {
+	kind := references.ConfigMap
+	if key.Resource == "secrets" {
+		kind = references.Secret
+	}
+	set.Refers(context.Background(), marked.ByEngine, key.Namespace, func() []references.Reference {
+		return []references.Reference{{Kind: kind, Name: key.Name}}
+	})
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	o := c.target.GetLocked(key)
+	return o != nil && fake.Text(o, "metadata", "labels", "resources.gardener.cloud/condemned") == ""
 }
 
 // referring returns a holder that refers to what has the name of the key in the namespace of the holder, in one of several ways.
@@ -151,6 +197,9 @@ func (c *collector) look() {
 		}
 		for _, holder := range holderKeys {
 			c.referred.note(heldKey(holder, key), held[holder])
+			if !held[holder] {
+				delete(c.passed, heldKey(holder, key))
+			}
 		}
 		// A restore may bring a version back from before the mark.
 		if version := fake.Text(c.target.GetLocked(key), "metadata", "resourceVersion"); len(version) < len(c.marks[key]) || len(version) == len(c.marks[key]) && version < c.marks[key] {
@@ -204,6 +253,11 @@ func (c *collector) deleted(change fake.Change) {
 	version := fake.Text(change.Before, "metadata", "resourceVersion")
 	if mark := c.marks[change.Key]; mark != "" && mark != version {
 		c.violateLocked(leavesTouched, "%s deleted version %s of %s, which was marked for deletion in version %s", change.By, version, change.Key, mark)
+	}
+	for _, holder := range c.holdersOf(change.Key) {
+		if c.passed[heldKey(holder, change.Key)] {
+			c.violateLocked(keepsPassed, "%s deleted %s, to which %s refers", change.By, change.Key, holder)
+		}
 	}
 	c.judged(change)
 }

@@ -60,6 +60,8 @@ type stage struct {
 	hearing sync.Mutex
 	// answered and failed are when a request of an instance last was.
 	answered, failed map[string]time.Time
+	// processes are the instances' by name, for who passes them. hearing guards it.
+	processes map[string]*resourcemanager.Process
 	// issued are the tokens that the target has issued. The lock guards it.
 	issued map[string]issuedToken
 }
@@ -75,7 +77,7 @@ type actor struct {
 
 // acts are the controllers that are simulated.
 var acts = []actor{
-	{"collector", newCollector, []string{"make", "make", "refer", "refer", "refer", "unrefer", "remake", "touch"}, []string{"target/deployments", "target/pods", "target/cronjobs", "target/secrets"}},
+	{"collector", newCollector, []string{"make", "make", "refer", "refer", "refer", "unrefer", "remake", "touch", "pass", "pass"}, []string{"target/deployments", "target/pods", "target/cronjobs", "target/secrets"}},
 	{"tokens", newTokens, []string{"ask", "ask", "withdraw", "forget", "garbage", "edit", "account-delete", "target-delete", "account-edit", "rename", "lifetime"}, []string{"source/secrets"}},
 	{"invalidator", newInvalidator, []string{"account", "account", "mount", "mount", "unmount", "secret", "secret-delete", "purpose"}, []string{"target/secrets", "target/serviceaccounts"}},
 	{"certificates", newCertificates, []string{"node", "node", "node-delete", "machine", "machine", "machine-delete", "ask", "ask", "ask", "ask", "decide"}, []string{"target/certificatesigningrequests"}},
@@ -93,7 +95,7 @@ func RunControllers(t *testing.T, scenario *Scenario, logger logr.Logger) Result
 }
 
 func newStage(scenario *Scenario, logger logr.Logger) *stage {
-	s := &stage{world: newWorld(scenario, logger), answered: map[string]time.Time{}, failed: map[string]time.Time{}, issued: map[string]issuedToken{}}
+	s := &stage{world: newWorld(scenario, logger), answered: map[string]time.Time{}, failed: map[string]time.Time{}, processes: map[string]*resourcemanager.Process{}, issued: map[string]issuedToken{}}
 	s.process, s.heard, s.meddler = s.runControllers, s.hear, s.change
 	kinds := append(fake.BuiltIn(), fake.CustomKind("machine.sapcloud.io", "v1alpha1", "Machine", "machines", true))
 	s.source = fake.New(&s.lock, kinds, func(c fake.Change) { s.observe("source", c) }, sourceNamespace, machineNamespace)
@@ -184,6 +186,12 @@ func (s *stage) runControllers(ctx context.Context, i *instance) error {
 	if err := mgr.Add(p.Target); err != nil {
 		return err
 	}
+	if cfg.Controllers.GarbageCollector.Enabled {
+		p.Marked = resourcemanager.NewMarked(p)
+	}
+	s.hearing.Lock()
+	s.processes[i.name] = p
+	s.hearing.Unlock()
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return startRows(ctx, p, rows) })); err != nil {
 		return err
 	}

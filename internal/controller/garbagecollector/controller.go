@@ -1,5 +1,6 @@
 // Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
-// marks them for deletion, and a later one deletes those that still are (phases.go). Package references knows the references.
+// marks them for deletion, and a later one deletes those that still are (phases.go). Package references knows the references, and
+// package marked unmarks those to which something refers that passes this process.
 package garbagecollector
 
 import (
@@ -28,6 +29,7 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Name of the controller, in logs and metrics.
@@ -51,7 +53,9 @@ type Options struct {
 	// missed.
 	Namespaces []string
 	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
-	Target  client.Client
+	Target client.Client
+	// Marked receives the marked objects, and knows the objects to which objects that pass this process refer.
+	Marked  *marked.Set
 	Clock   clock.PassiveClock
 	Metrics *Metrics
 }
@@ -59,8 +63,6 @@ type Options struct {
 // Reconciler collects garbage. It has one worker.
 type Reconciler struct {
 	Options
-	// marked are the objects that the last run has listed with a mark, or has marked.
-	marked  []key
 	refused refusals
 	retries *retries
 }
@@ -82,18 +84,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.release(ctx, all)
+	r.learn(ctx, all)
 	tried, failed := r.refused.split(all, r.Clock.Now())
 	unused, used, err := r.look(ctx, tried)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	failed = append(failed, r.each(ctx, withMark(used), r.unmark)...)
-	free, doomed := judge(unused)
+	free, doomed := r.judge(unused)
 	failed = append(failed, r.each(ctx, free, r.mark)...)
-	for _, c := range free {
-		r.marked = append(r.marked, c.key)
-	}
 	if doomed, used, err = r.look(ctx, doomed); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -129,28 +128,16 @@ func mustValue[T any](value T, err error) T {
 	return value
 }
 
-// key names a ConfigMap or Secret.
-type key struct {
-	kind            references.Kind
-	namespace, name string
-}
-
-// String names the object in errors.
-func (k key) String() string { return kindNames[k.kind] + " " + k.namespace + "/" + k.name }
-
-// kindNames are the names of kinds in requests.
-var kindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
-
 // candidate is an object that is marked, and deleted later, if nothing refers to it: what its judgement needs of the version that was listed.
 type candidate struct {
-	key
+	marked.Key
 	uid              types.UID
 	version, content string
 	standing         internalreferences.Standing
 	marked           bool
 }
 
-func (c candidate) object() object { return object{c.key, c.uid} }
+func (c candidate) object() object { return object{c.Key, c.uid} }
 
 // candidates lists the metadata of collectable objects that are old enough (GC-4, GC-5).
 func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
@@ -182,7 +169,7 @@ func (r *Reconciler) candidates(ctx context.Context) ([]candidate, error) {
 
 func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candidate {
 	return candidate{
-		key: key{kind, o.Namespace, o.Name}, uid: o.UID, version: o.ResourceVersion, content: internalreferences.Content(o),
+		Key: marked.Key{Kind: kind, Namespace: o.Namespace, Name: o.Name}, uid: o.UID, version: o.ResourceVersion, content: internalreferences.Content(o),
 		standing: internalreferences.StandingOf(o, internalreferences.Grace(r.Config.SyncPeriod.Duration), r.Clock.Now()), marked: internalreferences.Marked(o),
 	}
 }

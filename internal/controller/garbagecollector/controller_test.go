@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -32,6 +33,7 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -120,7 +122,9 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		},
 	}).Build()
 	period := time.Hour
+	set := marked.New(marked.Options{Target: f.target, Period: period, Clock: f.clock, Metrics: marked.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
 	f.Reconciler = New(Options{
+		Marked: set,
 		Config: config.GarbageCollectorControllerConfig{SyncPeriod: &metav1.Duration{Duration: period}, MinimumAge: &metav1.Duration{Duration: 10 * time.Minute}},
 		Target: f.target, Clock: f.clock, Metrics: NewMetrics(prometheus.NewRegistry()),
 	})

@@ -2,41 +2,38 @@ package garbagecollector
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 	"github.com/espalier-project/espalier/internal/controller/kit"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// release removes the marks of objects that were marked in the last run and may not be collected any more: their owners
-// have kept them (GC-19).
-func (r *Reconciler) release(ctx context.Context, all []candidate) {
-	before := r.marked
-	r.marked = nil
-	candidates := make(map[key]bool, len(all))
+// learn passes the marked objects to the observers of references, before the first pass. Marks of objects that may not
+// be collected any more are removed: their owners have kept them.
+func (r *Reconciler) learn(ctx context.Context, all []candidate) {
+	var now []marked.Key
+	candidates := make(map[marked.Key]bool, len(all))
 	for _, c := range all {
-		if candidates[c.key] = true; c.marked {
-			r.marked = append(r.marked, c.key)
+		if candidates[c.Key] = true; c.marked {
+			now = append(now, c.Key)
 		}
 	}
-	for _, key := range before {
+	for _, key := range r.Marked.Replace(now) {
 		if candidates[key] {
 			continue
 		}
-		if err := client.IgnoreNotFound(r.unmark(ctx, candidate{key: key})); err != nil {
-			log.FromContext(ctx).Info("Could not remove the mark of an object that may not be collected any more",
-				"kind", kindNames[key.kind], "namespace", key.namespace, "name", key.name, "reason", err.Error())
+		if err := r.Marked.Unmark(ctx, marked.ByCollector, key); err != nil {
+			log.FromContext(ctx).Info("Could not remove the mark of an object that is referenced again",
+				"kind", marked.KindNames[key.Kind], "namespace", key.Namespace, "name", key.Name, "reason", err.Error())
 		}
 	}
 }
@@ -51,7 +48,7 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 		return nil, nil, err
 	}
 	for _, c := range all {
-		if held.InUse(c.kind, c.namespace, c.name) {
+		if held.InUse(c.Kind, c.Namespace, c.Name) {
 			used = append(used, c)
 		} else {
 			unused = append(unused, c)
@@ -60,13 +57,14 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 	return unused, used, nil
 }
 
-// judge separates the objects to mark from those to delete now.
-func judge(unused []candidate) (free, doomed []candidate) {
+// judge separates the objects to mark from those to delete now. An object that was spared is marked anew: something
+// referred to it.
+func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	for _, c := range unused {
-		switch c.standing {
-		case internalreferences.Free:
+		switch {
+		case c.standing == internalreferences.Free || r.Marked.Unmarked(c.Key):
 			free = append(free, c)
-		case internalreferences.Due:
+		case c.standing == internalreferences.Due:
 			doomed = append(doomed, c)
 		}
 	}
@@ -95,7 +93,7 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 		}
 		c := all[i]
 		// The text is an admission webhook's, and is remembered.
-		refused[i] = fmt.Errorf("%s: %s", c.key, meta.Shortened(err.Error(), maxText))
+		refused[i] = fmt.Errorf("%s %s/%s: %s", marked.KindNames[c.Kind], c.Namespace, c.Name, meta.Shortened(err.Error(), maxText))
 		return refused[i]
 	})
 	for i := range all {
@@ -108,58 +106,40 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 	return failed
 }
 
-// unmark removes the mark of an object (GC-19).
+// unmark removes the mark of a referenced object (GC-19).
 func (r *Reconciler) unmark(ctx context.Context, c candidate) error {
-	err := r.patch(ctx, c.key, map[string]any{
-		"labels":      map[string]any{resourcesv1alpha1.LabelCondemned: nil},
-		"annotations": map[string]any{resourcesv1alpha1.AnnotationCondemnedAt: nil, resourcesv1alpha1.AnnotationCondemnedAs: nil},
-	})
-	if err != nil {
-		return err
-	}
-	log.FromContext(ctx).Info("Removed the mark of an object", "kind", kindNames[c.kind], "namespace", c.namespace, "name", c.name)
-	r.Metrics.unmarked(kindNames[c.kind])
-	return nil
+	return r.Marked.Unmark(ctx, marked.ByCollector, c.Key)
 }
 
 // mark marks the version of an object that was judged (GC-17).
 func (r *Reconciler) mark(ctx context.Context, c candidate) error {
 	labels, annotations := internalreferences.Mark(c.content, r.Clock.Now())
-	err := r.patch(ctx, c.key, map[string]any{
+	err := marked.Patch(ctx, r.Target, c.Key, map[string]any{
 		"uid": c.uid, "resourceVersion": c.version, "labels": labels, "annotations": annotations,
 	})
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Marked an unreferenced object for deletion", "kind", kindNames[c.kind], "namespace", c.namespace, "name", c.name)
-	r.Metrics.markedObjects(kindNames[c.kind])
+	r.Marked.Mark(c.Key)
+	log.FromContext(ctx).Info("Marked an unreferenced object for deletion", "kind", marked.KindNames[c.Kind], "namespace", c.Namespace, "name", c.Name)
+	r.Metrics.markedObjects(marked.KindNames[c.Kind])
 	return nil
 }
 
-// patch changes the metadata of a ConfigMap or Secret.
-func (r *Reconciler) patch(ctx context.Context, key key, metadata map[string]any) error {
-	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return err
-	}
-	return r.Target.Patch(ctx, key.object(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(internalreferences.Collector))
-}
-
-// object is the object as a request names it.
-func (k key) object() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNames[k.kind]))
-	return object
-}
-
-// delete deletes the version of an object that was listed (GC-18).
+// delete deletes the version of an object that was listed, unless something that passed this process has referred to it meanwhile (GC-18).
 func (r *Reconciler) delete(ctx context.Context, c candidate) error {
-	err := r.Target.Delete(ctx, c.key.object(), client.Preconditions{UID: ptr.To(c.uid), ResourceVersion: ptr.To(c.version)})
+	if r.Marked.Unmarked(c.Key) {
+		return nil
+	}
+	kind := marked.KindNames[c.Kind]
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	err := r.Target.Delete(ctx, object, client.Preconditions{UID: ptr.To(c.uid), ResourceVersion: ptr.To(c.version)})
 	if err != nil {
 		return err
 	}
-	kind := kindNames[c.kind]
-	log.FromContext(ctx).Info("Deleted an unreferenced object", "kind", kind, "namespace", c.namespace, "name", c.name)
+	r.Marked.Forget(c.Key)
+	log.FromContext(ctx).Info("Deleted an unreferenced object", "kind", kind, "namespace", c.Namespace, "name", c.Name)
 	r.Metrics.deleted(kind)
 	return nil
 }

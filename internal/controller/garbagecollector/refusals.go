@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-project/espalier/internal/controller/kit"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 // object identifies an object to delete; an object that is created again has another UID.
 type object struct {
-	key
+	marked.Key
 	uid types.UID
 }
 

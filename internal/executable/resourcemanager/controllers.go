@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/espalier-project/espalier/internal/cluster"
 	"github.com/espalier-project/espalier/internal/controller/csrapprover"
 	"github.com/espalier-project/espalier/internal/controller/garbagecollector"
@@ -13,6 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/node/reconciliationdelay"
 	tokeninvalidation "github.com/espalier-project/espalier/internal/controller/tokeninvalidator"
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 func startCSRApprover(_ context.Context, p *Process) error {
@@ -60,9 +63,23 @@ func startHighAvailability(_ context.Context, p *Process) error {
 
 func startGarbageCollector(_ context.Context, p *Process) error {
 	return garbagecollector.New(garbagecollector.Options{
-		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client,
+		Config: p.Config.Controllers.GarbageCollector, Namespaces: p.Config.TargetClientConnection.Namespaces, Target: p.Target.Client, Marked: p.Marked,
 		Clock: p.Clock, Metrics: garbagecollector.NewMetrics(p.Registry),
 	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
+}
+
+// NewMarked returns the marked objects that the collector, the engine and the webhooks of a process share.
+func NewMarked(p *Process) *marked.Set {
+	return marked.New(marked.Options{
+		Target: p.Target.Client, Namespaces: p.Config.TargetClientConnection.Namespaces, Period: p.Config.Controllers.GarbageCollector.SyncPeriod.Duration,
+		Clock: p.Clock, Metrics: marked.NewMetrics(p.Registry), Log: p.Log.WithName(garbagecollector.Name),
+	})
+}
+
+// collectorMetrics are those of the collector and of acquittals.
+func collectorMetrics(registry prometheus.Registerer) {
+	garbagecollector.NewMetrics(registry)
+	marked.NewMetrics(registry)
 }
 
 func startTokenInvalidator(_ context.Context, p *Process) error {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/feature"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // hook is the row of a webhook: every replica serves it under its path (CW-10), and answers with 503 until what the row reads is complete.
@@ -16,6 +19,7 @@ func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 		if err != nil {
 			return err
 		}
+		does = unmarking(p.Marked, does)
 		p.Manager.GetWebhookServer().Register(row.Path, admission.New(admission.Options{
 			Name: row.Name, Decide: does, Ready: p.kept[row.Path].Synced, OnlyReport: p.onlyReports(&row), Bodies: p.bodies, Metrics: p.hooks,
 			Log: p.Log.WithName("webhook." + row.Name),
@@ -32,4 +36,18 @@ func (p *Process) onlyReports(row *Row) bool {
 		p.Log.Info("A webhook only reports: nothing is refused", "webhook", row.Name)
 	}
 	return only
+}
+
+// unmarking is a webhook that unmarks what an object refers to that it admits (GC-20).
+func unmarking(set *marked.Set, does admission.Func) admission.Func {
+	if set == nil {
+		return does
+	}
+	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (admission.Patch, error) {
+		patch, err := does(ctx, request)
+		if err == nil {
+			set.Admits(ctx, request)
+		}
+		return patch, err
+	}
 }

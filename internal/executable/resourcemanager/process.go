@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/managedresource/engine"
+	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 	"github.com/espalier-project/espalier/internal/process"
 )
@@ -41,6 +42,8 @@ type Process struct {
 
 	// Engine applies ManagedResources.
 	Engine *engine.Engine
+	// Marked has the objects that the garbage collector marked; nil if it is off.
+	Marked *marked.Set
 	// agents is the view of the node-agent authorizer; nil if it is off.
 	agents *view.View
 	// All webhooks share bodies, which bounds the memory of requests, and hooks, their metrics.
@@ -96,8 +99,11 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	}); err != nil {
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
+	if cfg.Controllers.GarbageCollector.Enabled {
+		p.Marked = NewMarked(p)
+	}
 	if p.Engine, err = engine.New(engine.Options{
-		Config: cfg, Manager: p.Manager, Source: p.Clientset, Connection: p.Source.Connection, Target: target, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
+		Config: cfg, Manager: p.Manager, Source: p.Clientset, Connection: p.Source.Connection, Target: target, Marked: p.Marked, SameCluster: process.SameCluster(sourceConfig, targetConfig), Identified: func() { close(p.identified) }, Begun: func() { close(p.begun) }, Clock: p.Clock, Registry: p.Registry, Log: log,
 	}); err != nil {
 		return nil, err
 	}

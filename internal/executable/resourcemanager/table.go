@@ -63,7 +63,7 @@ func Table() []Row {
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
 			Doc:   "Marks unreferenced ConfigMaps and Secrets, and deletes them later.",
 			Reads: garbagecollector.Reads, Writes: garbagecollector.Writes, Start: startGarbageCollector,
-			Metrics: feature.Registers(garbagecollector.NewMetrics),
+			Metrics: collectorMetrics,
 		},
 		{
 			Name: tokenrequestor.Name, Switch: "controllers.tokenRequestor.enabled", Runs: feature.Leader,

@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 const (
@@ -46,6 +47,8 @@ type Options struct {
 	Holds    *Holds
 	Metrics  Metrics
 	Clock    clock.PassiveClock
+	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
+	Marked *marked.Set
 	// AlwaysUpdate has the objects that are written in each sync period though nothing differs (MRC-3c); empty is none.
 	AlwaysUpdate config.AlwaysUpdateScope
 	// MassDeletionWait is the time for which a mass deletion waits; zero if none waits.

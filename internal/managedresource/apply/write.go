@@ -126,6 +126,7 @@ func (a *attempt) send(ctx context.Context) (_ outcome, isOutdated bool, _ error
 		done, err := a.invalid(ctx, err)
 		return done, false, err
 	}
+	a.Marked.Writes(ctx, a.merged)
 	answer, err := a.Target.Update(ctx, a.merged, a.Watches.View())
 	return a.answered(ctx, answer, err)
 }
@@ -170,6 +171,7 @@ func (a *Run) get(ctx context.Context, desired *plan.Desired) (*unstructured.Uns
 // create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
 func (a *attempt) create(ctx context.Context) (target.Answer, error) {
 	kind, object := a.desired.Ref.GroupKind(), merge.ForCreation(a.desired, a.options)
+	a.Marked.Writes(ctx, object)
 	created, err := a.Target.Create(ctx, object, a.Watches.View())
 	if !a.notServedYet(kind, err) {
 		return created, err

@@ -29,6 +29,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Name is the controller's name, in logs and metrics (MRC-11).
@@ -51,6 +52,8 @@ type Options struct {
 	Identity string
 	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
 	GarbageCollector bool
+	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
+	Marked *marked.Set
 	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
 	// (MRF-15).
 	AllowHolds bool
@@ -109,7 +112,7 @@ func (r *Reconciler) assemble() {
 	})
 	r.applier = apply.New(apply.Options{
 		Target: r.Target, Watches: r.Watches, Tracker: r.Tracker, Statuses: r.Statuses, Source: r.source, Events: r.Events,
-		Owners: r.owners, Limits: r.limits, Holds: r.holds, Metrics: r.Metrics.apply, Clock: r.Clock,
+		Owners: r.owners, Limits: r.limits, Holds: r.holds, Metrics: r.Metrics.apply, Clock: r.Clock, Marked: r.Marked,
 		AlwaysUpdate: r.alwaysUpdate(), MassDeletionWait: r.massDeletionWait(), AllowHolds: r.AllowHolds,
 	})
 }

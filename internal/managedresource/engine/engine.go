@@ -33,6 +33,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
+	"github.com/espalier-project/espalier/internal/marked"
 )
 
 // Options are all that an engine needs; each is required, unless it says otherwise.
@@ -44,6 +45,8 @@ type Options struct {
 	Source     kubernetes.Interface
 	Connection cluster.Connection
 	Target     cluster.Connection
+	// Marked unmarks what applied objects refer to; nil if the garbage collector is off.
+	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool
 	// Identified, if it is set, is called once on the leader, as soon as the identity of the source is known: what else it
@@ -212,8 +215,8 @@ func (r *run) reconcilers(class meta.Class,
 		Statuses: statuses, Clock: r.Clock, Assess: assessor.Assess, Confirm: assessor.Confirm})
 	reconciler := controller.New(controller.Options{
 		Config: r.Config.Controllers.ManagedResource, Class: class, Identity: identity,
-		GarbageCollector: r.Config.Controllers.GarbageCollector.Enabled,
-		Statuses:         statuses, Secrets: r.secrets, Events: r.events, Target: r.client, Tracker: r.tracker, Watches: r.watches,
+		GarbageCollector: r.Config.Controllers.GarbageCollector.Enabled, Marked: r.Marked,
+		Statuses: statuses, Secrets: r.secrets, Events: r.events, Target: r.client, Tracker: r.tracker, Watches: r.watches,
 		Assessor: assessor, Clock: r.Clock, Metrics: r.metrics, Applied: health.Enqueue,
 		AllowHolds: ptr.Deref(r.Config.Controllers.ManagedResource.AllowHolds, r.SameCluster),
 	})

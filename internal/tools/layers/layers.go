@@ -68,6 +68,7 @@ var layers = []layer{
 			"internal/cluster/...",
 			"internal/reflector",
 			"internal/cluster/readthrough",
+			"internal/marked",
 			"internal/crdwatch",
 			"internal/selectors",
 			"internal/shadow",

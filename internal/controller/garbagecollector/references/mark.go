@@ -11,11 +11,11 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// The collector deletes in two phases (GC-17 to GC-19):
+// The collector deletes in two phases (GC-17 to GC-20):
 //
 //	unreferenced in a look ──▶ marked ──▶ unreferenced in a look that began Grace later ──▶ deleted
 //	                               │
-//	                               ├──▶ referenced ──▶ unmarked
+//	                               ├──▶ referenced, or a referrer passes this process ──▶ unmarked
 //	                               └──▶ changed by somebody else ──▶ marked anew
 
 // Collector is the field manager of marks: its own writes do not count as changes.
@@ -36,6 +36,11 @@ const (
 // Grace is the minimum time between the mark and the deletion of an object. Half of a period: a run at the usual time
 // finds it due, one that is earlier, after a failure or a change of leader, does not.
 func Grace(period time.Duration) time.Duration { return period / 2 }
+
+// Fresh is the maximum age of the list of marked objects where references pass. A marked object is known for the
+// difference to Grace at least before it is deleted. That is more than the time from an admission until the admitted
+// object is stored.
+func Fresh(period time.Duration) time.Duration { return period / 4 }
 
 // Marked reports whether an object has a mark of any kind, which is removed once the object is referenced.
 func Marked(object *metav1.ObjectMeta) bool {
