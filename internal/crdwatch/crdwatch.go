@@ -14,22 +14,22 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// Tell receives the version in which the kind of a definition is served, empty if the kind is not served. It is called for each definition once all
+// Notify receives the version in which the kind of a definition is served, empty if the kind is not served. It is called for each definition once all
 // definitions are known, and at each change; never for two definitions at once.
-type Tell func(definition, version string)
+type Notify func(definition, version string)
 
 // Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.
-func Follow(ctx context.Context, connection cluster.Connection, wanted map[string][]string, tell Tell, c clock.WithTicker, log logr.Logger) error {
+func Follow(ctx context.Context, connection cluster.Connection, wanted map[string][]string, notify Notify, c clock.WithTicker, log logr.Logger) error {
 	client, err := reflector.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
 	if err != nil {
 		return err
 	}
-	reflector.New(kindOf(wanted, tell), client, c, log).Start(ctx)
+	reflector.New(kindOf(wanted, notify), client, c, log).Start(ctx)
 	return nil
 }
 
 // kindOf returns the source of changes. Its functions are called one after another, by the watch.
-func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
+func kindOf(wanted map[string][]string, notify Notify) reflector.Kind {
 	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
 	// version returns the served version of a definition; one that cannot be read is served as it was.
 	version := func(definition *apiextensions.CustomResourceDefinition) string {
@@ -45,7 +45,7 @@ func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
 		}
 		served[definition] = version
 		if complete {
-			tell(definition, version)
+			notify(definition, version)
 		}
 	}
 	return reflector.Kind{
@@ -68,7 +68,7 @@ func kindOf(wanted map[string][]string, tell Tell) reflector.Kind {
 			}
 			complete = true
 			for name := range wanted {
-				tell(name, served[name])
+				notify(name, served[name])
 			}
 		},
 	}

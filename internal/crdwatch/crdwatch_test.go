@@ -30,12 +30,12 @@ func list(names ...string) reflector.Names {
 
 // NP-44, ICC-1: definitions that are there, come, change and go.
 func TestKind(t *testing.T) {
-	var told []string
-	kind := kindOf(map[string][]string{"a": {"v2", "v1"}}, func(name, version string) { told = append(told, name+"="+version) })
+	var notified []string
+	kind := kindOf(map[string][]string{"a": {"v2", "v1"}}, func(name, version string) { notified = append(notified, name+"="+version) })
 	expect := func(what string, want ...string) {
 		t.Helper()
-		expect.DeepEqual(t, told, want, "%s", what)
-		told = nil
+		expect.DeepEqual(t, notified, want, "%s", what)
+		notified = nil
 	}
 	kind.Set(definition("a", "True", "v1"))
 	expect("nothing is told before all are known")

@@ -86,7 +86,7 @@ func TestLongWays(t *testing.T) {
 	g.Set(low("l"), edges)
 	expect.Equal(t, len(g.Explain(low("l"), sink("a")).Path), 3, "DBG-4: the path")
 	e := g.Explain(low("l"), sink("b"))
-	expect.True(t, e.Path == nil && e.Known && len(e.Elsewhere) <= 5, "DBG-4: a refusal is explained by %+v", e)
+	expect.True(t, e.Path == nil && e.Known && len(e.OtherPaths) <= 5, "DBG-4: a refusal is explained by %+v", e)
 }
 
 // TestNamesOfManySizes: names and namespaces are found and forgotten whatever their length, as the table of names grows.

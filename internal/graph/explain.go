@@ -15,8 +15,8 @@ type Explanation struct {
 	Path []Vertex
 	// Known is set if the graph has the start.
 	Known bool
-	// Elsewhere are paths to other sinks, the shortest first, at most five.
-	Elsewhere [][]Vertex
+	// OtherPaths are paths to other sinks, the shortest first, at most five.
+	OtherPaths [][]Vertex
 	// Ends are vertices at which paths end without a sink, the nearest first, at most five.
 	Ends [][]Vertex
 }
@@ -93,8 +93,8 @@ func (g *Graph) exploreLocked(start id, e *Explanation) {
 			}
 		}
 		switch {
-		case g.vertices.at(at).kind == g.schema.Sink && len(e.Elsewhere) < enough:
-			e.Elsewhere = append(e.Elsewhere, g.wayLocked(came, at))
+		case g.vertices.at(at).kind == g.schema.Sink && len(e.OtherPaths) < enough:
+			e.OtherPaths = append(e.OtherPaths, g.wayLocked(came, at))
 		case ends && g.vertices.at(at).kind != g.schema.Sink && len(e.Ends) < enough:
 			e.Ends = append(e.Ends, g.wayLocked(came, at))
 		}

@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	if got, want := g.Explain(low("l"), sink("a")).Path, []Vertex{low("l"), middle("m"), sink("a")}; !cmp.Equal(got, want) {
 		t.Errorf("got the path %v, want %v", got, want)
 	}
-	want := Explanation{Known: true, Elsewhere: [][]Vertex{{low("l"), middle("m"), sink("a")}}, Ends: [][]Vertex{{low("l"), high("h")}}}
+	want := Explanation{Known: true, OtherPaths: [][]Vertex{{low("l"), middle("m"), sink("a")}}, Ends: [][]Vertex{{low("l"), high("h")}}}
 	if got := g.Explain(low("l"), sink("b")); !cmp.Equal(got, want) {
 		t.Errorf("a refusal: %s", cmp.Diff(want, got))
 	}
@@ -77,8 +77,8 @@ func TestExplainIsBounded(t *testing.T) {
 	g.Set(low("l"), append(edges, Edge{From: low("l"), To: middle("m")}))
 	g.Set(middle("m"), []Edge{{From: middle("m"), To: high("direct"), Class: Direct}})
 	e := g.Explain(low("l"), sink("other"))
-	expect.True(t, len(e.Elsewhere) == 5 && len(e.Ends) == 5,
-		"DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.Elsewhere), len(e.Ends))
+	expect.True(t, len(e.OtherPaths) == 5 && len(e.Ends) == 5,
+		"DBG-4: %d ends elsewhere and %d other ones are named, want 5 and 5", len(e.OtherPaths), len(e.Ends))
 	g.Set(low("l"), []Edge{{From: low("l"), To: middle("m")}})
 	got, want := g.Explain(low("l"), sink("other")).Ends, [][]Vertex{{low("l"), middle("m")}}
 	expect.DeepEqual(t, got, want, "DBG-4")

@@ -55,18 +55,18 @@ func (s slot) hash() uint32              { return uint32(s >> 32) }
 type shortName struct {
 	// length is longName if the name has no room; then it is kept elsewhere.
 	length uint8
-	text   [nameRoom]byte
+	text   [nameBytes]byte
 }
 
 const (
-	// nameRoom fills a vertex up to 64 bytes. Names of a Shoot's objects have some thirty at most.
-	nameRoom = 43
-	longName = 255
+	// nameBytes fills a vertex up to 64 bytes. Names of a Shoot's objects have some thirty at most.
+	nameBytes = 43
+	longName  = 255
 )
 
 func shorten(name string) (short shortName) {
 	short.length = uint8(copy(short.text[:], name))
-	if len(name) > nameRoom {
+	if len(name) > nameBytes {
 		short.length = longName
 	}
 	return short

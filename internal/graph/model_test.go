@@ -310,7 +310,7 @@ func checkSupports(t interface{ Fatalf(string, ...any) }, g *Graph) {
 }
 
 // longest is the longest name that has room in a vertex.
-var longest = strings.Repeat("y", nameRoom)
+var longest = strings.Repeat("y", nameBytes)
 
 func drawVertex(t *rapid.T, what string) Vertex {
 	return Vertex{

@@ -200,7 +200,7 @@ func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(log
 		}
 		started(log)
 		log.Info("Starting "+c.Name, "version", version.Get().GitVersion)
-		tellFlags(cmd.Flags(), log)
+		logFlags(cmd.Flags(), log)
 		return run()
 	}
 }
@@ -236,8 +236,8 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	return codeOf(command)
 }
 
-// tellFlags logs a line for each flag (CLI-7). A deprecated one that is not set has no effect, and no line.
-func tellFlags(set *pflag.FlagSet, log logr.Logger) {
+// logFlags logs a line for each flag (CLI-7). A deprecated one that is not set has no effect, and no line.
+func logFlags(set *pflag.FlagSet, log logr.Logger) {
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || !isDeprecated(f) {
 			log.Info(fmt.Sprintf("FLAG: --%s=%s", f.Name, f.Value))

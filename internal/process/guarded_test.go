@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// reviewer is an API server that knows a token, and allows its owner what the paths say.
+// reviewer is an API server that knows a token, and allows its guard what the paths say.
 func reviewer(t *testing.T, token string, allowed map[string]bool) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -50,12 +50,12 @@ type answers func(method, path, token, body string) (int, string)
 // served starts the server of metrics with a configuration of debugging.
 func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Logger) answers {
 	t.Helper()
-	keeper, err := Guard(d, config, log)
+	guard, err := Guard(d, config, log)
 	must.Succeed(t, err)
-	handler, err := metricsHandler(&ManagerOptions{Guard: keeper, Debugging: d, Configuration: map[string]string{"a": "b"}, Log: log})
+	handler, err := metricsHandler(&ManagerOptions{Guard: guard, Debugging: d, Configuration: map[string]string{"a": "b"}, Log: log})
 	must.Succeed(t, err)
 	var secure *tls.Config
-	if keeper != nil {
+	if guard != nil {
 		tested := httptest.NewUnstartedServer(nil)
 		tested.StartTLS()
 		tested.Close()
@@ -71,7 +71,7 @@ func served(t *testing.T, d *shared.Debugging, config *rest.Config, log logr.Log
 		expect.Succeed(t, <-ended)
 	})
 	address := port.Listener.Addr().String()
-	scheme := map[bool]string{true: "https", false: "http"}[keeper != nil]
+	scheme := map[bool]string{true: "https", false: "http"}[guard != nil]
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	return func(method, path, token, body string) (int, string) {
 		t.Helper()

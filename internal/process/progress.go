@@ -29,8 +29,8 @@ func NewProgress(out io.Writer, now func() time.Time) *Progress {
 	return &Progress{out: plaintext.Unwrap(out), now: now, last: now(), overwrites: IsTerminal(out)}
 }
 
-// Tell reports it if it is time to.
-func (p *Progress) Tell(text func() string) {
+// Report reports it if it is time to.
+func (p *Progress) Report(text func() string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()

@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 			p.overwrites = tc.terminal
 			for _, at := range tc.seconds {
 				now = began.Add(time.Duration(at) * time.Second)
-				p.Tell(func() string { return "at " + string(rune('0'+at)) })
+				p.Report(func() string { return "at " + string(rune('0'+at)) })
 			}
 			p.Done()
 			expect.Equal(t, out.String(), tc.want)

@@ -108,11 +108,11 @@ func (r *DryRun) greet(name string, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s cluster: %w", name, err)
 	}
-	r.tell("%s cluster: %s, version %s", name, config.Host, version.GitVersion)
+	r.print("%s cluster: %s, version %s", name, config.Host, version.GitVersion)
 	return nil
 }
 
-func (r *DryRun) tell(format string, values ...any) {
+func (r *DryRun) print(format string, values ...any) {
 	_, _ = fmt.Fprintf(r.progress, format+"\n", values...)
 }
 
@@ -157,14 +157,14 @@ func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func()
 			return fmt.Errorf("reads have failed for %s", troubledFor)
 		}
 		if calm >= int(restFor/restLook) {
-			r.tell("at rest: %d requests, %d writes", current.Begun, current.Writes)
+			r.print("at rest: %d requests, %d writes", current.Begun, current.Writes)
 			return nil
 		}
 		if now.Sub(known) >= restReported {
 			known = now
-			r.tell("%d requests, %d objects looked at, %d waiting, %d writes so far", current.Begun, int(current.rounds), int(current.busy), current.Writes)
+			r.print("%d requests, %d objects looked at, %d waiting, %d writes so far", current.Begun, int(current.rounds), int(current.busy), current.Writes)
 			if waiting != nil {
-				r.tell("%v", waiting)
+				r.print("%v", waiting)
 			}
 		}
 	}

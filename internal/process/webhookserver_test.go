@@ -82,11 +82,11 @@ func webhooksServed(t *testing.T, clientCA []byte) (dir string, ready func() err
 	}
 	server, err := newWebhookServer(&ManagerOptions{Webhooks: o, Log: logr.Discard()}, newCertificate(dir))
 	must.Succeed(t, err)
-	keeper, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /debug/page": true}), logr.Discard())
+	guard, err := Guard(&shared.Debugging{Authentication: shared.Authentication{Enabled: true}}, reviewer(t, "good", map[string]bool{"get /debug/page": true}), logr.Discard())
 	must.Succeed(t, err)
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	server.Register("/webhooks/a", served)
-	server.Register("/debug/page", keeper.Wrap(served))
+	server.Register("/debug/page", guard.Wrap(served))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()

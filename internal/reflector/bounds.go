@@ -74,7 +74,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		if response.StatusCode == http.StatusOK && request.URL.Query().Has("limit") {
 			limit = answerLimit
 		}
-		response.Body = &boundedBody{ReadCloser: response.Body, ctx: request.Context(), room: room{bounds: t.bounds}, left: limit}
+		response.Body = &boundedBody{ReadCloser: response.Body, ctx: request.Context(), slot: slot{bounds: t.bounds}, left: limit}
 	}
 	return response, err
 }
@@ -83,14 +83,14 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 type boundedBody struct {
 	io.ReadCloser
 	ctx  context.Context
-	room room
+	slot slot
 	// read has been read, and left may be read.
 	read, left int
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if err := b.room.take(b.ctx, b.read); err != nil {
+	if err := b.slot.take(b.ctx, b.read); err != nil {
 		return 0, err
 	}
 	n, err := b.ReadCloser.Read(p)
@@ -103,35 +103,35 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *boundedBody) Close() error {
-	b.room.giveBack()
+	b.slot.giveBack()
 	return b.ReadCloser.Close()
 }
 
-// room is the right to have one answer of more than 64 KiB in memory.
-type room struct {
+// slot is the right to have one answer of more than 64 KiB in memory.
+type slot struct {
 	bounds *Bounds
-	held   atomic.Bool
+	taken  atomic.Bool
 }
 
 // take waits for the right as soon as so much has been read that it is needed.
-func (r *room) take(ctx context.Context, read int) error {
+func (r *slot) take(ctx context.Context, read int) error {
 	switch {
 	case r.bounds == nil:
 		return nil
-	case read <= smallAnswer || r.held.Load():
+	case read <= smallAnswer || r.taken.Load():
 		return nil
 	}
 	select {
 	case r.bounds.large <- struct{}{}:
-		r.held.Store(true)
+		r.taken.Store(true)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (r *room) giveBack() {
-	if r.held.Swap(false) {
+func (r *slot) giveBack() {
+	if r.taken.Swap(false) {
 		<-r.bounds.large
 	}
 }
@@ -140,7 +140,7 @@ func (r *room) giveBack() {
 func readAnswer(body io.Reader) ([]byte, error) {
 	var raw []byte
 	for {
-		raw = withRoom(raw, 4<<10)
+		raw = withCapacity(raw, 4<<10)
 		n, err := body.Read(raw[len(raw):cap(raw)])
 		raw = raw[:len(raw)+n]
 		if errors.Is(err, io.EOF) {
@@ -155,8 +155,8 @@ func readAnswer(body io.Reader) ([]byte, error) {
 // steadily is the size from which on buffers grow by as much each time.
 const steadily = 4 << 20
 
-// withRoom returns the bytes with room for as many more.
-func withRoom(raw []byte, more int) []byte {
+// withCapacity returns the bytes with room for as many more.
+func withCapacity(raw []byte, more int) []byte {
 	if len(raw)+more <= cap(raw) {
 		return raw
 	}

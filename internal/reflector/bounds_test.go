@@ -91,7 +91,7 @@ func TestBounds_Exceeded(t *testing.T) {
 // TestBounds_OneLargeAnswer: a second large answer waits until the first is closed, a small one does not (NAA-12).
 func TestBounds_OneLargeAnswer(t *testing.T) {
 	bounds := NewBounds(1, time.Minute)
-	first, second := room{bounds: bounds}, room{bounds: bounds}
+	first, second := slot{bounds: bounds}, slot{bounds: bounds}
 	must.Succeed(t, first.take(t.Context(), smallAnswer+1))
 	ctx, cancel := context.WithCancel(t.Context())
 	expect.Succeed(t, second.take(ctx, smallAnswer), "NAA-12: a small answer waits")

@@ -60,7 +60,7 @@ func TestDecodeFrames(t *testing.T) {
 		frameOf(t, "MODIFIED", "Shoot", append(messageOf(t, metadata("worse", "10")), badLabels...)),
 		frameOf(t, "ERROR", "Status", status),
 	}, nil)
-	var bad told
+	var bad reported
 	d := decoderOf(string(stream), bad.bad)
 	for _, want := range []struct {
 		kind          watch.EventType
@@ -119,7 +119,7 @@ func TestDecodeProtobufList(t *testing.T) {
 	}
 	a := messageOf(t, content{"metadata": content{"name": "a"}, "spec": content{"seedName": "s"}})
 	b := append(messageOf(t, content{"metadata": content{"name": "b"}}), badSeedName...)
-	var bad told
+	var bad reported
 	var items collected
 	list, err := shootShape().protobuf.decodeList(bodyOf(a, b), bad.bad, items.add)
 	must.True(t, err == nil && len(items) == 2 && list.ResourceVersion == "7" && list.Continue == "c",

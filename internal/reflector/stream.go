@@ -175,7 +175,7 @@ func (f *Follower) stream(ctx context.Context, options *metav1.ListOptions,
 	d := &decoder{
 		ctx: ctx, shape: f.shape, body: body, reader: bufio.NewReaderSize(body, 16<<10), contact: f.contact,
 		beginning: beginning, bad: f.undecodable,
-		room: room{bounds: f.Bounds}, failed: f.exceeded,
+		slot: slot{bounds: f.Bounds}, failed: f.exceeded,
 	}
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
@@ -193,7 +193,7 @@ type decoder struct {
 	bad       undecodable
 	line      []byte
 	small     []byte
-	room      room
+	slot      slot
 	// failed is called with an error that ends the stream.
 	failed func(error)
 }
@@ -282,10 +282,10 @@ func (d *decoder) readLine() error {
 		if len(d.line)+len(part) > lineLimit {
 			return beyond("an event is longer than %d bytes", lineLimit)
 		}
-		if err := d.room.take(d.ctx, len(d.line)+len(part)); err != nil {
+		if err := d.slot.take(d.ctx, len(d.line)+len(part)); err != nil {
 			return err
 		}
-		d.line = append(withRoom(d.line, len(part)), part...)
+		d.line = append(withCapacity(d.line, len(part)), part...)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -302,9 +302,9 @@ func (d *decoder) readLine() error {
 
 // forget drops the buffers of a large event.
 func (d *decoder) forget() {
-	if d.room.held.Load() {
+	if d.slot.taken.Load() {
 		d.line, d.small = nil, nil
-		d.room.giveBack()
+		d.slot.giveBack()
 	}
 }
 

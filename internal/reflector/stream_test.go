@@ -17,10 +17,10 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// told collects what is told of objects that cannot be decoded.
-type told []string
+// reported collects what is told of objects that cannot be decoded.
+type reported []string
 
-func (b *told) bad(namespace, name string, err error) {
+func (b *reported) bad(namespace, name string, err error) {
 	*b = append(*b, namespace+"/"+name+": "+err.Error())
 }
 
@@ -44,7 +44,7 @@ func decoderOf(text string, bad undecodable) *decoder {
 }
 
 func TestDecodeEvents(t *testing.T) {
-	var bad told
+	var bad reported
 	d := decoderOf(`{"type":"ADDED","object":{"kind":"Shoot","metadata":{"namespace":"n","name":"a","resourceVersion":"7","managedFields":[{"x":1}]},"spec":{"seedName":"s","other":{"deep":[1,2]}}}}
 {"object":{"metadata":{"resourceVersion":"8","annotations":{"k8s.io/initial-events-end":"true"}}},"type":"BOOKMARK"}
 
@@ -69,7 +69,7 @@ func TestDecodeEvents(t *testing.T) {
 	if shoot, is = object.(*gardencorev1beta1.Shoot); err != nil || kind != watch.Modified || !is || shoot.Namespace != "n" || shoot.Name != "worse" || shoot.ResourceVersion != "9" || shoot.Labels != nil {
 		t.Errorf("B-8, one whose metadata cannot be decoded: got %v, %+v, %v", kind, object, err)
 	}
-	if want := (told{"n/bad: ", "n/worse: "}); len(bad) != 2 || !strings.HasPrefix(bad[0], want[0]) || !strings.HasPrefix(bad[1], want[1]) {
+	if want := (reported{"n/bad: ", "n/worse: "}); len(bad) != 2 || !strings.HasPrefix(bad[0], want[0]) || !strings.HasPrefix(bad[1], want[1]) {
 		t.Errorf("told of %q, want %q", bad, want)
 	}
 	kind, object, err = d.Decode()
@@ -97,7 +97,7 @@ func TestDecodeLists(t *testing.T) {
 		"B-8/a bad object of several lines": {"{\n\"metadata\":{\"name\":\"b\"},\n\"spec\":5}", "/b: "},
 		"B-8/bad metadata":                  {`{"metadata":{"name":"b","labels":[]},"spec":{}}`, "/b: "},
 	} {
-		var bad told
+		var bad reported
 		var items collected
 		list, err := shootShape().decodeList([]byte(`{"metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a"},"spec":{"seedName":"s","x":1}},`+c.second+`]}`), bad.bad, items.add)
 		if err != nil || len(items) != 2 || list.ResourceVersion != "7" || list.Continue != "c" {

@@ -28,8 +28,8 @@ func keyIn(c collection, o object) key {
 	return key{c, text(o, "metadata", "namespace"), text(o, "metadata", "name")}
 }
 
-// held reports whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
-func held(o object) bool {
+// isKept reports whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
+func isKept(o object) bool {
 	own, _, _ := unstructured.NestedSlice(o, "metadata", "finalizers")
 	content, _, _ := unstructured.NestedSlice(o, "spec", "finalizers")
 	return len(own)+len(content) > 0

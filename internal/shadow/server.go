@@ -170,7 +170,7 @@ func (s *Server) putLocked(k key, base string, before, after object) {
 	s.entries[k.collection][k] = entry{after, before, base}
 	for f := range s.feeds {
 		if f.of == k.collection {
-			f.tell(before, after)
+			f.add(before, after)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *Server) join(f *feed) {
 	defer s.mu.Unlock()
 	s.feeds[f] = struct{}{}
 	for _, e := range s.entries[f.of] {
-		f.tell(e.before, e.object)
+		f.add(e.before, e.object)
 	}
 }
 
@@ -66,8 +66,8 @@ func (s *Server) leave(f *feed) {
 	delete(s.feeds, f)
 }
 
-// tell adds the event of a write. A new object is an ADDED or a MODIFIED event: the library treats both alike.
-func (f *feed) tell(before, after object) {
+// add adds the event of a write. A new object is an ADDED or a MODIFIED event: the library treats both alike.
+func (f *feed) add(before, after object) {
 	event := "MODIFIED"
 	switch had, has := f.selected.has(before), f.selected.has(after); {
 	case has && !had:

@@ -54,7 +54,7 @@ func (t *transport) write(r *http.Request, q *request) (*http.Response, error) {
 	t.recordLocked(t.writeOf(r, q, current, after))
 	switch {
 	case reflect.DeepEqual(current, after):
-	case after != nil && text(after, "metadata", "deletionTimestamp") != "" && !held(after):
+	case after != nil && text(after, "metadata", "deletionTimestamp") != "" && !isKept(after):
 		t.putLocked(q.key, versionOf(live), current, nil) // It waited for its last finalizer.
 	default:
 		t.putLocked(q.key, versionOf(live), current, after)
@@ -231,7 +231,7 @@ func (t *transport) deletedLocked(q *request, current, options object) (object, 
 			return nil, apierrors.NewConflict(q.kind(), q.name, fmt.Errorf("the %s in the precondition differs", name))
 		}
 	}
-	if !held(current) {
+	if !isKept(current) {
 		return nil, nil
 	}
 	if text(current, "metadata", "deletionTimestamp") != "" {

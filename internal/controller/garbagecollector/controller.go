@@ -174,17 +174,17 @@ func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candi
 	}
 }
 
-// held lists all holders of references and returns their references. An error means that they are incomplete; a holder
+// references lists all holders of references and returns their references. An error means that they are incomplete; a holder
 // that cannot be read protects its whole namespace (T3-8).
-func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error) {
-	held, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
+func (r *Reconciler) references(ctx context.Context) (*internalreferences.Graph, error) {
+	graph, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
 	unread := &unreadable{}
 	for _, kind := range holders {
 		if kind.specsOnly && !specs {
 			continue
 		}
 		err := r.pages(ctx, kind.list(specs), func(list client.ObjectList) error {
-			return hold(held, kind, list, unread)
+			return addReferences(graph, kind, list, unread)
 		})
 		if kind.optional && isUnknown(err) {
 			continue
@@ -195,7 +195,7 @@ func (r *Reconciler) held(ctx context.Context) (*internalreferences.Graph, error
 	}
 	r.Metrics.unreadable(unread.count)
 	unread.log(log.FromContext(ctx))
-	return held, nil
+	return graph, nil
 }
 
 // pages lists page by page in all namespaces.

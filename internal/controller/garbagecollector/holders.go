@@ -68,8 +68,8 @@ func (k holderKind) list(specs bool) func() client.ObjectList {
 	}
 }
 
-// hold records the references of a list's objects.
-func hold(held *internalreferences.Graph, kind holderKind, list client.ObjectList, unread *unreadable) error {
+// addReferences adds the references of a list's objects.
+func addReferences(graph *internalreferences.Graph, kind holderKind, list client.ObjectList, unread *unreadable) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		object, err := meta.Accessor(item)
 		if err != nil {
@@ -79,10 +79,10 @@ func hold(held *internalreferences.Graph, kind holderKind, list client.ObjectLis
 		refers, err := refersTo(item, object)
 		if err != nil {
 			unread.add(kind.gvk.Kind, namespace, name, err)
-			held.HoldNamespace(namespace)
+			graph.HoldNamespace(namespace)
 			refers = references.FromAnnotations(object.GetAnnotations())
 		}
-		held.Hold(kind.gvk.Kind, namespace, name, refers)
+		graph.Hold(kind.gvk.Kind, namespace, name, refers)
 		return nil
 	})
 }

@@ -43,12 +43,12 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	held, err := r.held(ctx)
+	graph, err := r.references(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, c := range all {
-		if held.InUse(c.Kind, c.Namespace, c.Name) {
+		if graph.InUse(c.Kind, c.Namespace, c.Name) {
 			used = append(used, c)
 		} else {
 			unused = append(unused, c)

@@ -103,7 +103,7 @@ func (w *watches) beginLocked() error {
 	run, index := w.current, w.r.index
 	w.r.Log.Info("Following the kinds of Istio", "version", rules.Version)
 	follow := func(in []string, f kit.Followed[envoyfilter.Kind, string]) {
-		kit.Follow(ctx, in, index, f, func(tell func() []string) { w.notify(run, tell) }, w.r.Clock, w.r.Log.WithName(Name))
+		kit.Follow(ctx, in, index, f, func(changed func() []string) { w.notify(run, changed) }, w.r.Clock, w.r.Log.WithName(Name))
 	}
 	watched := kit.Watched(w.r.Namespaces)
 	follow([]string{""}, kit.Followed[envoyfilter.Kind, string]{
@@ -136,13 +136,13 @@ func (w *watches) beginLocked() error {
 }
 
 // notify enqueues the namespaces that an event affects, if its run is the current one.
-func (w *watches) notify(run *struct{ end context.CancelFunc }, tell func() []string) {
+func (w *watches) notify(run *struct{ end context.CancelFunc }, changed func() []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current != run {
 		return
 	}
-	for _, source := range tell() {
+	for _, source := range changed() {
 		w.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: source}})
 	}
 }

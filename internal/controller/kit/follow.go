@@ -52,7 +52,7 @@ func ObjectsOf[T, R any, P interface {
 
 // Follow follows a kind in some namespaces. It hands each event over in a call of tell.
 func Follow[K, R any](
-	ctx context.Context, in []string, x Index[K, R], f Followed[K, R], tell func(func() []R), clock clock.WithTicker, log logr.Logger,
+	ctx context.Context, in []string, x Index[K, R], f Followed[K, R], notify func(func() []R), clock clock.WithTicker, log logr.Logger,
 ) {
 	left := &atomic.Int64{}
 	left.Store(int64(len(in)))
@@ -60,12 +60,12 @@ func Follow[K, R any](
 		reflector.New(reflector.Kind{
 			Name: f.Resource.Resource, Resource: f.Resource, Namespace: namespace, LabelSelector: f.Selector, Whole: f.Whole, Undecodable: f.Undecodable,
 			New:    f.Objects.fresh,
-			Set:    func(object runtime.Object) { tell(func() []R { return f.Objects.set(object) }) },
-			Remove: func(namespace, name string) { tell(func() []R { return x.Remove(f.Kind, namespace, name) }) },
-			Retain: func(names reflector.Names) { tell(func() []R { return x.Retain(f.Kind, namespace, names.Has) }) },
+			Set:    func(object runtime.Object) { notify(func() []R { return f.Objects.set(object) }) },
+			Remove: func(namespace, name string) { notify(func() []R { return x.Remove(f.Kind, namespace, name) }) },
+			Retain: func(names reflector.Names) { notify(func() []R { return x.Retain(f.Kind, namespace, names.Has) }) },
 			First: func() {
 				if left.Add(-1) == 0 {
-					tell(func() []R { return x.Complete(f.Kind) })
+					notify(func() []R { return x.Complete(f.Kind) })
 				}
 			},
 		}, f.Client, clock, log).Start(ctx)

@@ -54,15 +54,15 @@ func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) 
 	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]note{}, sweepAt: keptNotes}
 }
 
-// Tell records an Event about an object, unless the object's last Event was the same. A failure to record it is only
+// Record records an Event about an object, unless the object's last Event was the same. A failure to record it is only
 // logged.
-func (n *Notes) Tell(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
+func (n *Notes) Record(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
 	n.record(ctx, about, eventType, reason, message, reason+"\n"+message)
 }
 
-// TellReason is like Tell, but compares only the reasons. It suits messages with foreign text, such as errors of an
+// RecordReason is like Tell, but compares only the reasons. It suits messages with foreign text, such as errors of an
 // API server: the first message stands for all of them until the object is forgotten.
-func (n *Notes) TellReason(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
+func (n *Notes) RecordReason(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
 	n.record(ctx, about, eventType, reason, message, reason)
 }
 

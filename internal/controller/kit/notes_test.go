@@ -37,21 +37,21 @@ func TestNotes(t *testing.T) {
 	r := &recorder{}
 	n := NewNotes(r, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), "x-controller")
 	node := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "a", UID: "1"}
-	tell := func(message string, want int) {
+	notify := func(message string, want int) {
 		t.Helper()
-		n.Tell(t.Context(), node, corev1.EventTypeWarning, "Reason", message)
+		n.Record(t.Context(), node, corev1.EventTypeWarning, "Reason", message)
 		expect.Equal(t, len(r.events), want, "events")
 	}
-	tell("m", 1)
-	tell("m", 1)
-	tell("other", 2)
+	notify("m", 1)
+	notify("m", 1)
+	notify("other", 2)
 	n.Forget(node.UID)
-	tell("other", 3)
+	notify("other", 3)
 	r.err = errors.New("no")
-	tell("more", 3)
+	notify("more", 3)
 	r.err = nil
-	tell("more", 4)
-	tell(strings.Repeat("é", 1000), 5)
+	notify("more", 4)
+	notify(strings.Repeat("é", 1000), 5)
 	if e := r.events[0]; e.Namespace != "default" || e.ReportingController != "x-controller" || e.Action != "Reconcile" || e.InvolvedObject != node || e.Message != "m" || e.Reason != "Reason" || e.Type != "Warning" {
 		t.Errorf("got %+v", e)
 	}
@@ -64,17 +64,17 @@ func TestNotesOfReasons(t *testing.T) {
 	r := &recorder{}
 	n := NewNotes(r, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), "x-controller")
 	secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "a", UID: "1"}
-	tell := func(reason, message string, want int) {
+	notify := func(reason, message string, want int) {
 		t.Helper()
-		n.TellReason(t.Context(), secret, corev1.EventTypeWarning, reason, message)
+		n.RecordReason(t.Context(), secret, corev1.EventTypeWarning, reason, message)
 		expect.Equal(t, len(r.events), want, "events")
 	}
 	for i := range 50 {
-		tell("Failed", fmt.Sprintf("dial tcp 10.0.0.1:%d: connection refused", i), 1)
+		notify("Failed", fmt.Sprintf("dial tcp 10.0.0.1:%d: connection refused", i), 1)
 	}
-	tell("Rejected", "m", 2)
+	notify("Rejected", "m", 2)
 	n.Forget(secret.UID)
-	tell("Rejected", "m", 3)
+	notify("Rejected", "m", 3)
 }
 
 // Nodes and Secrets come and go for as long as a process lives: what was told of one that nobody speaks of any more is let go, and what is
@@ -84,9 +84,9 @@ func TestNotesAreBounded(t *testing.T) {
 	n := NewNotes(r, at, "x-controller")
 	lasting := corev1.ObjectReference{Kind: "Node", Name: "lasting", UID: "lasting"}
 	for i := range 100_000 {
-		n.Tell(t.Context(), corev1.ObjectReference{Kind: "Node", Name: "n", UID: types.UID(strconv.Itoa(i))}, corev1.EventTypeNormal, "Ready", "m")
+		n.Record(t.Context(), corev1.ObjectReference{Kind: "Node", Name: "n", UID: types.UID(strconv.Itoa(i))}, corev1.EventTypeNormal, "Ready", "m")
 		if i%100 == 0 {
-			n.Tell(t.Context(), lasting, corev1.EventTypeWarning, "Reason", "m")
+			n.Record(t.Context(), lasting, corev1.EventTypeWarning, "Reason", "m")
 		}
 		at.SetTime(at.Now().Add(time.Minute))
 	}
@@ -100,7 +100,7 @@ func TestNotesOfLongNames(t *testing.T) {
 	r := &recorder{}
 	n := NewNotes(r, clocktesting.NewFakePassiveClock(time.Unix(1, 0)), "x-controller")
 	about := corev1.ObjectReference{Kind: "Secret", Namespace: "a", Name: strings.Repeat("abc.", 63) + "d", UID: "1"}
-	n.Tell(t.Context(), about, corev1.EventTypeWarning, "Reason", "m")
+	n.Record(t.Context(), about, corev1.EventTypeWarning, "Reason", "m")
 	if e := r.events[0]; len(validation.IsDNS1123Subdomain(e.Name)) > 0 || e.InvolvedObject != about {
 		t.Errorf("%s: %v", e.Name, validation.IsDNS1123Subdomain(e.Name))
 	}

@@ -112,7 +112,7 @@ func (r *Reconciler) logger(request *desired.Request) logr.Logger {
 // Reconcile writes the differences. The event about each write asks for its policy once more.
 func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
 	d := r.index.Decide(request)
-	r.tell(ctx, request, &d)
+	r.notify(ctx, request, &d)
 	if len(d.Delete) > 0 {
 		if err := r.gone(ctx, request, &d); err != nil {
 			return reconcile.Result{}, err
@@ -140,9 +140,9 @@ func joined(problems []desired.Problem) error {
 	return bounded(all)
 }
 
-// tell records Events about problems that the author of the Service can solve, in the target, where the author looks. A request for a part of the
+// notify records Events about problems that the author of the Service can solve, in the target, where the author looks. A request for a part of the
 // policies records none: it sees only a part of the problems.
-func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desired.Decision) {
+func (r *Reconciler) notify(ctx context.Context, request desired.Request, d *desired.Decision) {
 	if d.Service == nil || !request.All() {
 		return
 	}
@@ -150,7 +150,7 @@ func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desir
 	if len(d.Problems) == 0 {
 		r.problems.Forget(d.Service.UID)
 	} else {
-		r.problems.Tell(ctx, about, corev1.EventTypeWarning, reasonProblem, joined(d.Problems).Error())
+		r.problems.Record(ctx, about, corev1.EventTypeWarning, reasonProblem, joined(d.Problems).Error())
 	}
 	if d.Long == "" {
 		r.keys.Forget(d.Service.UID)
@@ -158,7 +158,7 @@ func (r *Reconciler) tell(ctx context.Context, request desired.Request, d *desir
 	}
 	long, short := map[string]string{d.Long: desired.Allowed}, map[string]string{d.Short: desired.Allowed}
 	log.FromContext(ctx).V(1).Info("Usual pod label selector contained at least one key exceeding 63 characters - it had to be mutated", "key", d.Long, "mutated", d.Short)
-	r.keys.Tell(ctx, about, corev1.EventTypeWarning, reasonTooLong, fmt.Sprintf("Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - "+
+	r.keys.Record(ctx, about, corev1.EventTypeWarning, reasonTooLong, fmt.Sprintf("Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - "+
 		"consider shortening the namespace name or the service name (%v was mutated to %v)", long, short))
 }
 

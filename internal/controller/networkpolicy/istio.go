@@ -89,13 +89,13 @@ func (i *istio) served(definition, version string) {
 	if resource == gateways {
 		f.Objects = i.gateways(current)
 	}
-	i.follow(ctx, i.w.r.index, f, func(tell func() []desired.Request) { i.notify(definition, current, tell) })
+	i.follow(ctx, i.w.r.index, f, func(requests func() []desired.Request) { i.notify(definition, current, requests) })
 }
 
 func (i *istio) follow(
-	ctx context.Context, x kit.Index[desired.Kind, desired.Request], f followed, tell func(func() []desired.Request),
+	ctx context.Context, x kit.Index[desired.Kind, desired.Request], f followed, notify func(func() []desired.Request),
 ) {
-	kit.Follow(ctx, kit.Watched(i.w.r.Namespaces), x, f, tell, i.w.r.Clock, i.w.r.Log.WithName(Name))
+	kit.Follow(ctx, kit.Watched(i.w.r.Namespaces), x, f, notify, i.w.r.Clock, i.w.r.Log.WithName(Name))
 }
 
 func (i *istio) beginLocked(name string) (context.Context, *running) {
@@ -112,13 +112,13 @@ func (i *istio) endLocked(name string) {
 }
 
 // notify enqueues the requests of an event, and follows the Pods of the Gateways that exist after it.
-func (i *istio) notify(name string, by *running, tell func() []desired.Request) {
+func (i *istio) notify(name string, by *running, requests func() []desired.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.running[name] != by {
 		return
 	}
-	i.w.add(tell())
+	i.w.add(requests())
 	i.podsLocked()
 }
 
@@ -189,7 +189,7 @@ func (i *istio) podsOfLocked(selector string) {
 	index, name := i.w.r.index, "pods "+selector
 	ctx, current := i.beginLocked(name)
 	// The news of these Pods does not change the selectors.
-	tell := func(requests func() []desired.Request) {
+	notify := func(requests func() []desired.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.running[name] == current {
@@ -201,7 +201,7 @@ func (i *istio) podsOfLocked(selector string) {
 		Objects: kit.ObjectsOf(func(o *kubernetes.Pod) []desired.Request {
 			return index.SetGatewayPod(selector, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
 		}),
-	}, tell)
+	}, notify)
 }
 
 // gatePods are the Pods of one selector of Gateways in the index.

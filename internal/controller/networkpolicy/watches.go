@@ -101,8 +101,8 @@ func (f forgetting) Remove(kind desired.Kind, namespace, name string) []desired.
 }
 
 func (w *watches) follow(ctx context.Context, in []string, f followed) {
-	tell := func(tell func() []desired.Request) { w.add(tell()) }
-	kit.Follow[desired.Kind, desired.Request](ctx, in, forgetting{w.r.index, w.r}, f, tell, w.r.Clock, w.r.Log.WithName(Name))
+	notify := func(requests func() []desired.Request) { w.add(requests()) }
+	kit.Follow[desired.Kind, desired.Request](ctx, in, forgetting{w.r.index, w.r}, f, notify, w.r.Clock, w.r.Log.WithName(Name))
 }
 
 // WaitForSync implements source.TypedSyncingSource: nothing is decided before all is known that decides (NP-1 … NP-5 read all of it).

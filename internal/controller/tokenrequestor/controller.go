@@ -42,16 +42,16 @@ type Options struct {
 // Reconciler keeps the tokens of Secrets.
 type Reconciler struct {
 	Options
-	rejections rejections
-	floor      floor
+	rejections       rejections
+	replacementLimit replacementLimit
 }
 
 // New returns a reconciler.
 func New(o Options) *Reconciler {
 	return &Reconciler{
-		Options:    o,
-		rejections: rejections{clock: o.Clock, issued: map[types.NamespacedName]issue{}},
-		floor:      floor{clock: o.Clock, buckets: map[types.NamespacedName]*rate.Limiter{}},
+		Options:          o,
+		rejections:       rejections{clock: o.Clock, issued: map[types.NamespacedName]issue{}},
+		replacementLimit: replacementLimit{clock: o.Clock, buckets: map[types.NamespacedName]*rate.Limiter{}},
 	}
 }
 
@@ -72,14 +72,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	after, err := r.serve(ctx, secret, &odd)
 	if err != nil {
 		if !apierrors.IsConflict(err) {
-			r.Notes.TellReason(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
+			r.Notes.RecordReason(ctx, reference(secret), corev1.EventTypeWarning, "TokenRequestFailed", err.Error())
 		}
 		return reconcile.Result{}, err
 	}
 	if odd.reason == "" {
 		r.Notes.Forget(secret.UID)
 	} else {
-		r.Notes.TellReason(ctx, reference(secret), corev1.EventTypeWarning, odd.reason, odd.message)
+		r.Notes.RecordReason(ctx, reference(secret), corev1.EventTypeWarning, odd.reason, odd.message)
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }
@@ -101,7 +101,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 	if err != nil {
 		return 0, err
 	}
-	held, err := r.held(ctx, asked, secret)
+	destination, err := r.destination(ctx, asked, secret)
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 			return 0, fmt.Errorf("reading the CA of the target: %w", err)
 		}
 	}
-	reason, after, err := r.due(ctx, asked, secret, held, account, ca, odd)
+	reason, after, err := r.due(ctx, asked, secret, destination, account, ca, odd)
 	if err != nil || reason == "" {
 		return after, err
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddi
 		log.FromContext(ctx).V(1).Info("A token is replaced later", "serviceAccount", asked.Account.String(), "reason", reason, "after", pause.String())
 		return pause, nil
 	}
-	return r.renew(ctx, asked, secret, held, ca, why)
+	return r.renew(ctx, asked, secret, destination, ca, why)
 }
 
 // cause is the reason of a renewal. early marks a renewal before its time without a request.
@@ -135,7 +135,7 @@ func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause)
 	if !why.early {
 		return 0
 	}
-	pause := r.floor.pause(client.ObjectKeyFromObject(secret))
+	pause := r.replacementLimit.pause(client.ObjectKeyFromObject(secret))
 	if remaining, err := asked.Remaining(r.Clock.Now()); err == nil {
 		pause = min(pause, remaining)
 	}
@@ -148,7 +148,7 @@ type holder struct {
 	inTarget, exists bool
 }
 
-func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev1.Secret) (holder, error) {
+func (r *Reconciler) destination(ctx context.Context, asked *token.Asked, secret *corev1.Secret) (holder, error) {
 	if asked.Target == nil {
 		return holder{Secret: secret, exists: true}, nil
 	}
@@ -169,16 +169,16 @@ func (r *Reconciler) held(ctx context.Context, asked *token.Asked, secret *corev
 const reasonDue = "it is time to renew the token"
 
 // due returns the reason for a new token, or else the remaining use of the present one (2.3).
-func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
+func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, destination holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
-	examined, err := asked.Examine(held.Data, ca, account, now)
+	examined, err := asked.Examine(destination.Data, ca, account, now)
 	if err != nil {
-		return "", 0, inSecret(held.Secret, err)
+		return "", 0, inSecret(destination.Secret, err)
 	}
 	if examined.Renew != "" {
 		return examined.Renew, 0, nil
 	}
-	if held.inTarget {
+	if destination.inTarget {
 		leftover, err := token.Leftover(secret.Data)
 		if err != nil {
 			return "", 0, inSecret(secret, fmt.Errorf("could not check whether token exists in secret data: %w", err))
@@ -221,13 +221,13 @@ func (r *Reconciler) accepted(ctx context.Context, content string) (bool, error)
 }
 
 // renew has a token issued and writes it (2.4).
-func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, held holder, ca []byte, why cause) (time.Duration, error) {
+func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, destination holder, ca []byte, why cause) (time.Duration, error) {
 	seconds, err := asked.Seconds()
 	if err != nil {
 		return 0, err
 	}
 	// A Secret that cannot be written is known before a token is issued.
-	if _, err := written(secret, held, "x", asked.InjectCA, ca); err != nil {
+	if _, err := written(secret, destination, "x", asked.InjectCA, ca); err != nil {
 		return 0, err
 	}
 	issued := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}, ExpirationSeconds: &seconds}}
@@ -239,14 +239,14 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	key := client.ObjectKeyFromObject(secret)
 	now, expiry := r.Clock.Now(), issued.Status.ExpirationTimestamp.Time
 	delay := token.Delay(expiry.Sub(now), rand.Float64())
-	data, err := written(secret, held, issued.Status.Token, asked.InjectCA, ca)
+	data, err := written(secret, destination, issued.Status.Token, asked.InjectCA, ca)
 	if err != nil {
 		return 0, err
 	}
-	outdated, err := r.write(ctx, secret, held, data, token.Stamp(now.Add(delay)))
+	outdated, err := r.write(ctx, secret, destination, data, token.Stamp(now.Add(delay)))
 	// The limit counts requests to the target: a token that cannot be written counts, too.
 	if why.early && !outdated {
-		r.floor.replaced(key)
+		r.replacementLimit.replaced(key)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("could not update Secret with token: %w", err)
@@ -264,18 +264,18 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 // contents are the data of both Secrets; target is nil where the token lives in the source.
 type contents struct{ source, target map[string][]byte }
 
-func written(secret *corev1.Secret, held holder, content string, wantCA bool, ca []byte) (contents, error) {
+func written(secret *corev1.Secret, destination holder, content string, wantCA bool, ca []byte) (contents, error) {
 	var c contents
 	var err error
-	if !held.inTarget {
+	if !destination.inTarget {
 		c.source, err = token.Write(secret.Data, content, wantCA, ca)
 		return c, inSecret(secret, err)
 	}
 	if c.source, err = token.Without(secret.Data); err != nil {
 		return c, inSecret(secret, err)
 	}
-	c.target, err = token.Handed(secret.Data, held.Data, content, wantCA, ca)
-	return c, inSecret(held.Secret, err)
+	c.target, err = token.Handed(secret.Data, destination.Data, content, wantCA, ca)
+	return c, inSecret(destination.Secret, err)
 }
 
 // inSecret names the Secret whose data cannot be read or written, which is of the source or of the target.
@@ -289,9 +289,9 @@ func inSecret(secret *corev1.Secret, err error) error {
 // write writes the target first: data that is taken from the source is there by then (TR-19, TR-20). Each write is
 // bound to the version that was read. The source is outdated if it was changed since it was read, which no target can
 // bring about.
-func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held holder, data contents, renewAt string) (outdated bool, err error) {
-	if held.inTarget {
-		if err := r.writeTarget(ctx, held, data.target); err != nil {
+func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, destination holder, data contents, renewAt string) (outdated bool, err error) {
+	if destination.inTarget {
+		if err := r.writeTarget(ctx, destination, data.target); err != nil {
 			return false, err
 		}
 	}
@@ -302,18 +302,18 @@ func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, held hold
 	return apierrors.IsConflict(err), err
 }
 
-func (r *Reconciler) writeTarget(ctx context.Context, held holder, data map[string][]byte) error {
-	changed := held.DeepCopy()
+func (r *Reconciler) writeTarget(ctx context.Context, destination holder, data map[string][]byte) error {
+	changed := destination.DeepCopy()
 	changed.Data = data
-	if !held.exists {
+	if !destination.exists {
 		return r.Target.Create(ctx, changed)
 	}
-	return kit.Patch(ctx, r.Target, held.Secret, changed)
+	return kit.Patch(ctx, r.Target, destination.Secret, changed)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName, uid types.UID) {
 	r.rejections.forget(key)
-	r.floor.forget(key)
+	r.replacementLimit.forget(key)
 	r.Metrics.forget(key)
 	r.Notes.Forget(uid)
 }

@@ -75,7 +75,7 @@ func (e *Event) Changes() (changes []Change, known bool) {
 	}
 	c := head.change(e, body)
 	deleting := head.Metadata.DeletionTimestamp != nil
-	c.Gone = e.Verb == "delete" && (head.Kind == "Status" || !deleting) || deleting && !head.held()
+	c.Gone = e.Verb == "delete" && (head.Kind == "Status" || !deleting) || deleting && !head.hasFinalizers()
 	return []Change{c}, c.Name != ""
 }
 
@@ -97,7 +97,7 @@ func (e *Event) collection() (changes []Change, known bool) {
 			return nil, false
 		}
 		c := head.change(e, string(item))
-		c.Gone = !stays && !head.held()
+		c.Gone = !stays && !head.hasFinalizers()
 		changes = append(changes, c)
 	}
 	return changes, true
@@ -133,8 +133,8 @@ func (h *objectHead) change(e *Event, body string) Change {
 	return c
 }
 
-// held reports whether finalizers keep the object.
-func (h *objectHead) held() bool {
+// hasFinalizers reports whether finalizers keep the object.
+func (h *objectHead) hasFinalizers() bool {
 	ofNamespace, _ := h.Spec.Finalizers.([]any)
 	return len(h.Metadata.Finalizers) > 0 || h.Kind == "Namespace" && len(ofNamespace) > 0
 }

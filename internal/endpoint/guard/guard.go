@@ -152,11 +152,11 @@ func (g *Guard) judge(request *http.Request) int {
 	q := question{token, strings.ToLower(request.Method), request.URL.Path}
 	lane, client := g.laneOf(request, token)
 	ctx := ratelimit.WithClient(request.Context(), client)
-	status, found, stale := g.recall(lane, q)
+	status, found, due := g.recall(lane, q)
 	switch {
 	case !found:
 		return g.decide(ctx, lane, q)
-	case stale:
+	case due:
 		go g.decide(context.WithoutCancel(ctx), lane, q)
 	}
 	return status
@@ -223,7 +223,7 @@ func (g *Guard) ask(ctx context.Context, from *lane, q question) (int, error) {
 }
 
 // recall returns a known status. stale asks the caller to check the right again; it is true for one caller per retry.
-func (g *Guard) recall(from *lane, q question) (status int, found, stale bool) {
+func (g *Guard) recall(from *lane, q question) (status int, found, due bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key, now := q.digest(), g.clock.Now()
@@ -231,11 +231,11 @@ func (g *Guard) recall(from *lane, q question) (status int, found, stale bool) {
 	if !found || !now.Before(a.until) {
 		return 0, false, false
 	}
-	if stale = a.status == http.StatusOK && !now.Before(a.refresh); stale {
+	if due = a.status == http.StatusOK && !now.Before(a.refresh); due {
 		a.refresh = now.Add(patience)
 		from.known[key] = a
 	}
-	return a.status, true, stale
+	return a.status, true, due
 }
 
 // remember keeps an answer. A right makes its token an owner, whose answers are kept in the lane of owners.
@@ -246,15 +246,15 @@ func (g *Guard) remember(from *lane, q question, status int) {
 	a := answer{status: status, until: now.Add(refusedFor)}
 	if status == http.StatusOK {
 		a.until, a.refresh, from = now.Add(allowedFor), now.Add(refreshAfter), g.accepted
-		makeRoom(g.owners, func(seen time.Time) bool { return now.Before(seen.Add(acceptedFor)) })
+		evict(g.owners, func(seen time.Time) bool { return now.Before(seen.Add(acceptedFor)) })
 		g.owners[sha256.Sum256([]byte(q.token))] = now
 	}
-	makeRoom(from.known, func(a answer) bool { return now.Before(a.until) })
+	evict(from.known, func(a answer) bool { return now.Before(a.until) })
 	from.known[q.digest()] = a
 }
 
-// makeRoom drops entries that do not count any more, and then any: their owners are asked about once more.
-func makeRoom[V any](of map[digest]V, counts func(V) bool) {
+// evict drops entries that do not count any more, and then any: their owners are asked about once more.
+func evict[V any](of map[digest]V, counts func(V) bool) {
 	if len(of) < remembered {
 		return
 	}

@@ -76,7 +76,7 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 			progress := process.NewProgress(process.Stderr(), time.Now)
 			options := replay.Options{Dump: dir, First: replay.RuleSet{Policy: policyOf(first)}, Selectors: selectorsSent}
 			options.Source = auditlog.Source{Files: files, Stdin: os.Stdin, Progress: func(far auditlog.Far) {
-				progress.Tell(func() string { return progressOf(far) })
+				progress.Report(func() string { return progressOf(far) })
 			}}
 			if decisions {
 				return printDecisions(ctx, options, out)

@@ -77,8 +77,8 @@ func replayNotes(r *replay.Result) []string {
 	if !r.Taken.IsZero() {
 		notes = append(notes, fmt.Sprintf("It began as the dump of %s, with %d objects.", r.Taken.Format(time.RFC3339), r.Objects))
 	}
-	if r.Elsewhere > 0 {
-		notes = append(notes, fmt.Sprintf("%d requests were allowed by another authorizer, as RBAC.", r.Elsewhere))
+	if r.ByOthers > 0 {
+		notes = append(notes, fmt.Sprintf("%d requests were allowed by another authorizer, as RBAC.", r.ByOthers))
 	}
 	return notes
 }

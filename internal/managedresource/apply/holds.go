@@ -55,7 +55,7 @@ func (x *Holds) Report(ctx context.Context, mr *resourcesv1alpha1.ManagedResourc
 		x.events.Warn(ctx, mr, reason, message)
 		return
 	}
-	x.events.Tell(ctx, mr, reason, message)
+	x.events.Report(ctx, mr, reason, message)
 }
 
 // Set records a hold, and reports whether its annotations on the object, or on the ManagedResource itself, are new to

@@ -58,7 +58,7 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 	if drift.Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
-	a.tell(what)
+	a.report(what)
 }
 
 // repaired reports an object that was repaired.
@@ -71,12 +71,12 @@ func (a *attempt) repaired(ctx context.Context, done outcome) {
 		a.Metrics.Repairs.Observe(drift.Waited.Seconds())
 	}
 	if drift.Unreported {
-		a.tell("was repaired")
+		a.report("was repaired")
 	}
 }
 
-// tell records the report about an object: who changed it, and where. A missing one was deleted.
-func (a *attempt) tell(what string) {
+// report records the report about an object: who changed it, and where. A missing one was deleted.
+func (a *attempt) report(what string) {
 	events := a.desired.Name() + " was deleted"
 	if a.live != nil {
 		events = a.desired.Name() + " was changed"

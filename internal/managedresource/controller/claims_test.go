@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-// formerPlace gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
-func (f *fixture) formerPlace(name string) {
+// formerLocation gives the entries of a ManagedResource a namespace, as they had before their kind became cluster-scoped, or as others wrote them.
+func (f *fixture) formerLocation(name string) {
 	f.Helper()
 	mr := f.get(name)
 	for i := range mr.Status.Resources {
@@ -42,7 +42,7 @@ func TestHeldByAnEntryWithANamespace(t *testing.T) {
 			f := newFixture(t)
 			f.target.scope(true)
 			f.sharing("two", "one")
-			f.formerPlace("two")
+			f.formerLocation("two")
 			f.restart("one", "two")
 			then(f)
 			_, _ = f.run("two")
@@ -104,7 +104,7 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 			}
 			f.secret(holder, "2", "lost=1")
 			f.complete(holder)
-			f.formerPlace(holder)
+			f.formerLocation(holder)
 			f.audit(f.orphan("", "lost", "mr"))
 			expect.False(t, strings.Contains(f.events(), reasonOrphans), "MRB-54: %s", f.events())
 		})
@@ -118,7 +118,7 @@ func TestHeldByAFormerPlaceWhileItCannotBeAnnounced(t *testing.T) {
 	f := newFixture(t)
 	f.target.scope(true)
 	f.sharing("two", "one")
-	f.formerPlace("two")
+	f.formerLocation("two")
 	f.restart("one", "two")
 	uid := f.uid("a")
 	f.beforeStatus(1, func() error { return errors.New("the source does not take it") })
@@ -148,7 +148,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 		f.managed("one", "a=1")
 		f.complete("one")
 		if previous {
-			f.formerPlace("one")
+			f.formerLocation("one")
 		}
 		f.withoutSecret("one") // It can't run, so that the entry stays.
 		f.restart("one")

@@ -104,7 +104,7 @@ func New(o Options) *Reconciler {
 func (r *Reconciler) assemble() {
 	r.source = steps.Source{Statuses: r.Statuses, Class: r.Class}
 	r.owners = steps.Owners{Identity: r.Identity, Class: r.Class, Statuses: r.Statuses, Tracker: r.Tracker,
-		Places: steps.Places{Target: r.Target}}
+		Locations: steps.Locations{Target: r.Target}}
 	r.pruner = prune.New(prune.Options{
 		Target: r.Target, Watches: r.Watches, Tracker: r.Tracker, Assessor: r.Assessor, Owners: r.owners, Limits: r.limits,
 		Clock: r.Clock, Deleted: r.Metrics.deleted, GarbageCollector: r.GarbageCollector,

@@ -77,10 +77,10 @@ func TestHandOverIsConfirmed(t *testing.T) {
 	f.managed("m", "a=1")
 	f.complete("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
-	stale := f.get("m")
+	older := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
-	f.Statuses.Written(stale)
-	expect.Equal(t, expect.ErrorOf(f.Reconciler.run(f.ctx, stale)), steps.ErrSuperseded)
+	f.Statuses.Written(older)
+	expect.Equal(t, expect.ErrorOf(f.Reconciler.run(f.ctx, older)), steps.ErrSuperseded)
 	expect.True(t, expect.OK(f.target.value("a")),
 		"the object was deleted for a class that the ManagedResource has not any more")
 }

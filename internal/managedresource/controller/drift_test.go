@@ -33,7 +33,7 @@ func delayed(c *config.ManagedResourceControllerConfig) {
 func TestReplacedIsNotHeld(t *testing.T) {
 	t.Parallel()
 	const replaceable = "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"
-	f := newFixture(t, delayed)
+	f := newFixture(t, withRepairDelay)
 	f.managed("m")
 	f.manifests("m", "2", configMap("a", "1", replaceable))
 	f.complete("m")
@@ -86,7 +86,7 @@ func TestKeptIsNotReplaced(t *testing.T) {
 // asked for does not wait for it.
 func TestDelayWhileSomethingElseFails(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, delayed)
+	f := newFixture(t, withRepairDelay)
 	f.managed("m", "a=1", "b=1")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	for range 3 {
@@ -110,7 +110,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]time.Duration{"while it is held": apply.LookAgain, "when it is put right": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, delayed)
+			f := newFixture(t, withRepairDelay)
 			f.managed("m", "a=1")
 			f.complete("m")
 			f.edited("a", setValue("by hand"))
@@ -137,13 +137,13 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 		"MRL-9 a foreign annotation":            {"a=1", setAnnotation("example.org/note", "mine")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, delayed)
+			f := newFixture(t, withRepairDelay)
 			f.managed("m", tc.manifest)
 			f.complete("m")
 			f.edited("a", tc.change)
 			f.complete("m")
 			expect.Equal(t, f.events(), "", "it")
-			expect.True(t, f.nothingIsDirty("m"), "the object is still in doubt")
+			expect.True(t, f.nothingIsOutOfSync("m"), "the object is still in doubt")
 			f.clock.SetTime(f.clock.Now().Add(time.Minute))
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, ""))
 			f.complete("m")
@@ -154,7 +154,7 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 	}
 }
 
-func (f *fixture) nothingIsDirty(name string) bool {
+func (f *fixture) nothingIsOutOfSync(name string) bool {
 	return len(f.Tracker.Progress(objects.Owner{Namespace: "n", Name: name}).OutOfSync) == 0
 }
 
@@ -268,7 +268,7 @@ func TestStormReadsManifestsOnce(t *testing.T) {
 	f.secrets.ClearActions()
 	written := f.target.count(http.MethodPut)
 	_, err := f.run("m")
-	must.True(t, err == nil && f.nothingIsDirty("m"), "drift is left: %v", err)
+	must.True(t, err == nil && f.nothingIsOutOfSync("m"), "drift is left: %v", err)
 	if reads, writes := len(f.secrets.Actions()), f.target.count(http.MethodPut)-written; reads > 1 || writes != many {
 		t.Errorf("MRB-34: %d reads of Secrets and %d updates for %d objects, want 1 read and one update each", reads, writes, many)
 	}

@@ -115,7 +115,7 @@ func TestReleasedThoughItsEntryHasANamespace(t *testing.T) {
 	f.target.scope(true)
 	f.managed("m", "a=1")
 	f.complete("m")
-	f.formerPlace("m")
+	f.formerLocation("m")
 	f.restart("m")
 	f.manifests("m", "2", configMap("a", "1", released))
 	f.complete("m")
@@ -259,7 +259,7 @@ func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
 		f.target.scope(true)
 		f.managed("m", "a!=1")
 		f.complete("m")
-		f.formerPlace("m")
+		f.formerLocation("m")
 		f.restart("m")
 		if wanted { // One run with the manifest as it was takes the record away.
 			f.complete("m")

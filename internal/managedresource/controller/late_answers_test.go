@@ -222,7 +222,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	uid := f.uid("a")
 	f.managed("heir", "b=1")
 	f.complete("heir")
-	cache := &laggingCache{&staleReader{f.source, f.get("heir")}}
+	cache := &laggingCache{&oldReader{f.source, f.get("heir")}}
 	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	_, _ = f.run("heir")
 	f.secret("heir", "2", "a=1", "b=1")
@@ -241,7 +241,7 @@ func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 		t.Fatal(f.inventory("heir"), err)
 	}
 	_, _ = f.run("giver")
-	cache.stale = nil
+	cache.older = nil
 	f.complete("heir")
 	expect.Equal(t, f.uid("a"), uid, "heir had it in its inventory (%s) when it was deleted", f.inventory("heir"))
 }

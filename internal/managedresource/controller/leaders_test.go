@@ -121,9 +121,9 @@ func deletionAfterAPause(t *testing.T, told bool) {
 	f.managed("m", "a=1", "b=1")
 	f.complete("m")
 	f.secret("m", "2")
-	stale := f.get("m")
+	older := f.get("m")
 	f.configure(func(o *Options) {
-		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+		o.Statuses = source.NewStatuses(&oldReader{f.source, older}, f.source, f.source, f.clock, f.Events)
 	})
 	p := f.anotherProcess()
 	p.configure(func(o *Options) { o.Statuses = source.NewStatuses(f.source, f.source, f.source, f.clock, f.Events) })
@@ -185,11 +185,11 @@ func TestDeletesNothingForAStaleForm(t *testing.T) {
 	for range 3 {
 		_, _ = f.run("m") // Nothing new is to be said of it from now on.
 	}
-	stale := f.get("m")
+	older := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
 	f.refuse(http.MethodDelete, "a", 0)
 	f.configure(func(o *Options) {
-		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+		o.Statuses = source.NewStatuses(&oldReader{f.source, older}, f.source, f.source, f.clock, f.Events)
 	})
 	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
 	_, _ = f.run("m")

@@ -22,7 +22,7 @@ import (
 	"github.com/espalier-project/espalier/test/must"
 )
 
-func heldBack(cfg *config.ManagedResourceControllerConfig) {
+func withRepairDelay(cfg *config.ManagedResourceControllerConfig) {
 	cfg.DriftRepairDelay = &metav1.Duration{Duration: 10 * time.Minute}
 }
 
@@ -94,7 +94,7 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 		"its class":    {ofClass(ptr.To("other")), ofClass(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, heldBack)
+			f := newFixture(t, withRepairDelay)
 			f.watch()
 			f.managed("m", "a=1", "b=1")
 			f.rest("m")
@@ -127,7 +127,7 @@ func TestDeletedByAnOvertakenRunIsLookedAt(t *testing.T) {
 		t.Run(fmt.Sprint("told between the runs, with a delay: ", told), func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) {
 				if told {
-					heldBack(cfg)
+					withRepairDelay(cfg)
 				}
 			})
 			f.watch()
@@ -164,7 +164,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 		t.Run(fmt.Sprintf("told later, with a delay: %t", held), func(t *testing.T) {
 			f := newFixture(t, func(cfg *config.ManagedResourceControllerConfig) {
 				if held {
-					heldBack(cfg)
+					withRepairDelay(cfg)
 				}
 			})
 			f.watch()
@@ -199,7 +199,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 // Drift: alwaysUpdate writes all objects once a sync period; what is held for the delay of repairs is held there, too.
 func TestDelayWithAlwaysUpdate(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, heldBack, func(cfg *config.ManagedResourceControllerConfig) { *cfg.AlwaysUpdate = true })
+	f := newFixture(t, withRepairDelay, func(cfg *config.ManagedResourceControllerConfig) { *cfg.AlwaysUpdate = true })
 	f.managed("m", "a=1")
 	f.complete("m")
 	f.edited("a", setValue("by hand"))

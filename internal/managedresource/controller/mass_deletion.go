@@ -20,12 +20,12 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// holdDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
+// deferDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
 // that was confirmed or has waited long enough (MRX-20 … MRX-23). The wait is over only if this process has seen the
 // condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
-func (r *normalRun) holdDeletion(ctx context.Context) error {
+func (r *normalRun) deferDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
-		r.reconciler.states.seesHeld(r.mr, "", 0)
+		r.reconciler.states.seesPending(r.mr, "", 0)
 		if r.confirmsReplacement(r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]) {
 			return nil // The end of the run removes it.
 		}
@@ -37,9 +37,9 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	}
 	wait := r.reconciler.massDeletionWait()
 	change := meta.Applied(resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionHeld, deletion.Message(wait))
-	isHeld := shows(r.mr, change)
+	isPending := shows(r.mr, change)
 	var waited time.Duration
-	if isHeld && wait > 0 {
+	if isPending && wait > 0 {
 		if waited, err = r.waited(ctx, change, wait); err != nil {
 			return err
 		}
@@ -48,14 +48,14 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		known := r.reconciler.states.get(r.mr).Held.Message == deletion.String() // By an earlier run that did not succeed.
-		if r.reconciler.states.seesHeld(r.mr, deletion.String(), 0); !known {
+		known := r.reconciler.states.get(r.mr).MassDeletion.Message == deletion.String() // By an earlier run that did not succeed.
+		if r.reconciler.states.seesPending(r.mr, deletion.String(), 0); !known {
 			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
 			r.reconciler.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())
 		}
 		return nil
 	case brake.Confirmed:
-		if isHeld {
+		if isPending {
 			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("confirmed").Inc()
 		}
 		return nil
@@ -64,8 +64,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 		return r.setConfirmation(ctx, deletion.Checksum())
 	case brake.Waits:
 	}
-	if !isHeld {
-		r.reconciler.states.seesHeld(r.mr, "", 0)
+	if !isPending {
+		r.reconciler.states.seesPending(r.mr, "", 0)
 		r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("held").Inc()
 		r.reconciler.Metrics.failures.WithLabelValues(change.Reason).Inc()
 	}
@@ -73,8 +73,8 @@ func (r *normalRun) holdDeletion(ctx context.Context) error {
 	if err := r.reconciler.source.Report(ctx, r.mr, change); err != nil {
 		return err
 	}
-	if !isHeld {
-		r.reconciler.states.seesHeld(r.mr, change.Message, seenWithin(wait))
+	if !isPending {
+		r.reconciler.states.seesPending(r.mr, change.Message, seenWithin(wait))
 	}
 	return errDone
 }
@@ -147,10 +147,10 @@ func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
 	wait time.Duration) (time.Duration, error) {
 	live, err := r.reconciler.source.Confirm(ctx, r.mr)
 	if err != nil || !shows(live, change) {
-		r.reconciler.states.seesHeld(r.mr, "", 0)
+		r.reconciler.states.seesPending(r.mr, "", 0)
 		return 0, err
 	}
-	return r.reconciler.states.seesHeld(r.mr, change.Message, seenWithin(wait)), nil
+	return r.reconciler.states.seesPending(r.mr, change.Message, seenWithin(wait)), nil
 }
 
 // shows reports whether the status has a condition.

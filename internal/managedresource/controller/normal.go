@@ -38,10 +38,10 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 	run := &normalRun{reconciler: r, mr: mr, taken: taken, reading: r.Secrets.Reading()}
 	defer run.close()
 	for _, step := range []func(context.Context) error{
-		run.readSecrets,  // The manifests, read once for all steps.
-		run.makePlan,     // The objects to apply, to delete and to release.
-		run.holdDeletion, // A deletion that may be an accident waits, and with it the run.
-		run.confirmLost,  // No object is left out by outdated Secrets. From now on drift is reported.
+		run.readSecrets,   // The manifests, read once for all steps.
+		run.makePlan,      // The objects to apply, to delete and to release.
+		run.deferDeletion, // A deletion that may be an accident waits, and with it the run.
+		run.confirmLost,   // No object is left out by outdated Secrets. From now on drift is reported.
 		// From now on other ManagedResources see which objects this one applies and releases.
 		run.claimObjects,
 		run.announce,       // The inventory has every object before the first write (MR-9).
@@ -77,9 +77,9 @@ type normalRun struct {
 	content content
 	planned *plan.Plan
 	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
-	keys  []objects.ID
-	lost  []resourcesv1alpha1.ObjectReference
-	lease *steps.Freshness
+	keys      []objects.ID
+	lost      []resourcesv1alpha1.ObjectReference
+	freshness *steps.Freshness
 	// pending is one error for each old object that is not gone.
 	pending []error
 	applied *apply.Run
@@ -102,7 +102,7 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 		return nil, reconcile.Result{RequeueAfter: wait}
 	}
 	rests, pending := r.nothingToDo(mr), r.states.get(mr).Pending
-	event := lifecycle.RunBegins{Reported: rests, InSync: rests, Held: pending != nil && r.onlyDeletionPending(mr, pending)}
+	event := lifecycle.RunBegins{Reported: rests, InSync: rests, OnlyPending: pending != nil && r.onlyDeletionPending(mr, pending)}
 	taken, commands := r.states.begin(mr, event)
 	if commands.Has(lifecycle.AwaitDeletion) {
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
@@ -126,7 +126,7 @@ func (r *normalRun) readSecrets(ctx context.Context) error {
 		r.content.checksum = func() string { return r.taken.Last.Checksum }
 	}
 	steps.SetChecksum(ctx, r.content.checksum)
-	r.lease = steps.NewFreshness(ctx, r.reconciler.source, r.reconciler.Clock, r.mr, steps.Secrets{
+	r.freshness = steps.NewFreshness(ctx, r.reconciler.source, r.reconciler.Clock, r.mr, steps.Secrets{
 		Reading: r.reading, Newer: func() bool { return r.reconciler.states.newer(r.mr, versions) },
 	})
 	return nil
@@ -147,7 +147,7 @@ func (r *normalRun) makePlan(ctx context.Context) error {
 // ManagedResources rely on the objects that this one keeps. Then the watches follow the planned objects.
 func (r *normalRun) confirmLost(ctx context.Context) error {
 	if len(r.lost) > 0 {
-		if err := r.lease.Check(ctx, steps.Live); err != nil {
+		if err := r.freshness.Check(ctx, steps.Live); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (r *normalRun) claimObjects(context.Context) error {
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
 // it at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) error {
-	task := r.reconciler.pruneTask(r.mr, r.planned.Delete, r.lease)
+	task := r.reconciler.pruneTask(r.mr, r.planned.Delete, r.freshness)
 	task.Planned = r.keys
 	pruned, err := r.reconciler.pruner.Prune(ctx, task)
 	if err == nil && len(pruned.HandedOver) > 0 {
@@ -214,7 +214,7 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 		return errDone // It is gone.
 	}
 	r.mr, r.planned.Delete = next, without(r.planned.Delete)
-	r.lease.Announced(next)
+	r.freshness.Announced(next)
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64
 
 // releaseIgnored releases the objects that are ignored from now on.
 func (r *normalRun) releaseIgnored(ctx context.Context) error {
-	err := r.reconciler.pruner.Release(ctx, r.mr, r.planned.Release, r.lease)
+	err := r.reconciler.pruner.Release(ctx, r.mr, r.planned.Release, r.freshness)
 	if err == nil || errors.Is(err, steps.ErrSuperseded) {
 		return err
 	}
@@ -242,7 +242,7 @@ func (r *normalRun) applyObjects(ctx context.Context) error {
 		defer func() { _ = recover() }() // The run's own call panics again.
 		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
 	}()
-	r.applied = r.reconciler.applier.Begin(r.mr, r.planned, r.taken, r.lease)
+	r.applied = r.reconciler.applier.Begin(r.mr, r.planned, r.taken, r.freshness)
 	err := r.applied.Apply(ctx)
 	if r.taken.Full {
 		r.reconciler.states.stepPresent(r.mr, lifecycle.ObjectsVisited{Objects: r.applied.Visited()})

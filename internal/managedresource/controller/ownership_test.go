@@ -152,15 +152,15 @@ func TestOfTheSameNameElsewhere(t *testing.T) {
 	}
 }
 
-// staleReader is a cache that lags behind with one ManagedResource.
-type staleReader struct {
+// oldReader is a cache that lags behind with one ManagedResource.
+type oldReader struct {
 	client.Reader
-	stale *resourcesv1alpha1.ManagedResource
+	older *resourcesv1alpha1.ManagedResource
 }
 
-func (s *staleReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	if mr, ok := into.(*resourcesv1alpha1.ManagedResource); ok && s.stale != nil && s.stale.Name == key.Name {
-		s.stale.DeepCopyInto(mr)
+func (s *oldReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if mr, ok := into.(*resourcesv1alpha1.ManagedResource); ok && s.older != nil && s.older.Name == key.Name {
+		s.older.DeepCopyInto(mr)
 		return nil
 	}
 	return s.Reader.Get(ctx, key, into, opts...)
@@ -175,10 +175,10 @@ func TestClassChangesBeforeOperationIsRemoved(t *testing.T) {
 	mr.Finalizers = nil
 	mr.Annotations = map[string]string{resourcesv1alpha1.AnnotationOperation: resourcesv1alpha1.OperationReconcile}
 	f.must(f.source.Update(f.ctx, mr))
-	stale := f.get("m")
+	older := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.configure(func(o *Options) {
-		o.Statuses = source.NewStatuses(&staleReader{f.source, stale}, f.source, f.source, f.clock, f.Events)
+		o.Statuses = source.NewStatuses(&oldReader{f.source, older}, f.source, f.source, f.clock, f.Events)
 	})
 	_, err := f.run("m")
 	if _, there := f.target.value("a"); there || len(f.get("m").Finalizers) > 0 {
@@ -508,11 +508,11 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprint("after a restart: ", restarted), func(t *testing.T) {
 			f := newFixture(t)
-			reader := &staleReader{f.source, nil}
+			reader := &oldReader{f.source, nil}
 			f.configure(func(o *Options) { o.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events) })
 			f.managed("m", "a=1", "b=1")
 			f.complete("m")
-			reader.stale = f.get("m")
+			reader.older = f.get("m")
 			f.secret("m", "2", "b=1")
 			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				err := c.SubResource(sub).Patch(ctx, object, patch, opts...)
@@ -524,7 +524,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			_, _ = f.run("m")
 			f.onSource.SubResourcePatch = nil
 			if restarted {
-				f.dropState(steps.OwnerOf(reader.stale))
+				f.dropState(steps.OwnerOf(reader.older))
 				f.configure(func(o *Options) { o.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events) })
 			}
 			f.secret("m", "3", "a=1", "b=1")

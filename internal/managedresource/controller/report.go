@@ -32,7 +32,7 @@ func (r *normalRun) announce(ctx context.Context) error {
 		*status.SecretsDataChecksum == r.content.checksum() {
 		return nil
 	}
-	next, err := r.putOnRecord(ctx)
+	next, err := r.writeAnnounced(ctx)
 	switch {
 	case err != nil && !errors.Is(err, steps.ErrSuperseded) && !apierrors.IsConflict(err):
 		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another
@@ -44,11 +44,11 @@ func (r *normalRun) announce(ctx context.Context) error {
 		return errDone // It is gone.
 	}
 	r.mr = next
-	r.lease.Announced(next)
+	r.freshness.Announced(next)
 	return nil
 }
 
-func (r *normalRun) putOnRecord(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
+func (r *normalRun) writeAnnounced(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	failedBefore := r.taken.Failed == r.content.name(r.mr.Generation)
 	return r.reconciler.source.Update(ctx, r.mr, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		pending := r.planned.Pending(current.Status.Resources)

@@ -19,16 +19,16 @@ import (
 )
 
 // laggingCache lags behind with one ManagedResource, in lists, too.
-type laggingCache struct{ *staleReader }
+type laggingCache struct{ *oldReader }
 
 func (l *laggingCache) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if err := l.Reader.List(ctx, into, opts...); err != nil {
 		return err
 	}
-	if list, ok := into.(*resourcesv1alpha1.ManagedResourceList); ok && l.stale != nil {
+	if list, ok := into.(*resourcesv1alpha1.ManagedResourceList); ok && l.older != nil {
 		for i := range list.Items {
-			if list.Items[i].Name == l.stale.Name {
-				l.stale.DeepCopyInto(&list.Items[i])
+			if list.Items[i].Name == l.older.Name {
+				l.older.DeepCopyInto(&list.Items[i])
 			}
 		}
 	}
@@ -46,13 +46,13 @@ func TestNotHandedToWhoDroppedItBeforeARestart(t *testing.T) {
 	must.True(t, f.inventory("heir") == "" && f.inventory("giver") == "a",
 		"inventories %q and %q", f.inventory("heir"), f.inventory("giver"))
 	// A restart: nothing is remembered, and the cache lags behind with the last write of the process before.
-	cache := &laggingCache{&staleReader{f.source, before}}
+	cache := &laggingCache{&oldReader{f.source, before}}
 	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	f.dropState(steps.OwnerOf(f.get("heir")))
 	f.dropState(steps.OwnerOf(f.get("giver")))
 	f.secret("giver", "2")
 	_, _ = f.run("giver")
-	cache.stale = nil
+	cache.older = nil
 	for range 3 {
 		_, _ = f.run("heir")
 		_, _ = f.run("giver")
@@ -95,7 +95,7 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 	f.secret("other", "1", "a=1")
 	before := f.get("keeper")
 	f.edit("keeper", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.SecretRefs[0].Name = "other" })
-	cache := &laggingCache{&staleReader{f.source, before}}
+	cache := &laggingCache{&oldReader{f.source, before}}
 	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	f.secret("keeper", "2")
 	given := false
@@ -115,7 +115,7 @@ func TestPlanOfAnOlderFormDropsNothing(t *testing.T) {
 		t.Fatalf("it was not overtaken: %v", result)
 	}
 	gives()
-	cache.stale = nil
+	cache.older = nil
 	f.complete("keeper")
 	f.complete("giver")
 	if value, there := f.target.value("a"); !there || f.target.count(http.MethodDelete) > 0 {

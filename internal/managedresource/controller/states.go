@@ -161,9 +161,9 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	return lifecycle.State{}
 }
 
-// seesHeld records that the API server shows the condition with a message about a deletion that waits, and returns the
+// seesPending records that the API server shows the condition with a message about a deletion that waits, and returns the
 // time since which this process has seen it without a gap.
-func (s *states) seesHeld(mr *resourcesv1alpha1.ManagedResource, message string, gap time.Duration) time.Duration {
+func (s *states) seesPending(mr *resourcesv1alpha1.ManagedResource, message string, gap time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, found := s.byOwner[steps.OwnerOf(mr)]
@@ -171,9 +171,9 @@ func (s *states) seesHeld(mr *resourcesv1alpha1.ManagedResource, message string,
 		return 0
 	}
 	now := s.clock.Now()
-	known.Held = known.Held.SeenAgain(message, now, gap)
+	known.MassDeletion = known.MassDeletion.SeenAgain(message, now, gap)
 	s.byOwner[steps.OwnerOf(mr)] = known
-	return now.Sub(known.Held.Since)
+	return now.Sub(known.MassDeletion.Since)
 }
 
 // newer reports whether a watch has reported, since the present run for a ManagedResource began, other versions of

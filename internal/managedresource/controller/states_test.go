@@ -80,9 +80,9 @@ func TestVersionThatComesAgainAfterAGap(t *testing.T) {
 	want := *f.get("m").Status.SecretsDataChecksum
 	f.secret("m", "2", "a=1")
 	f.complete("m")
-	untold := *f
-	untold.triggers = &Triggers{reconciler: New(f.Options)} // Of what happens in the gap nobody is told.
-	untold.secret("m", "2", "a=2")
+	unreported := *f
+	unreported.triggers = &Triggers{reconciler: New(f.Options)} // Of what happens in the gap nobody is told.
+	unreported.secret("m", "2", "a=2")
 	f.triggers.SecretsMissed()
 	f.complete("m")
 	if value, _ := f.target.value("a"); value != "2" || *f.get("m").Status.SecretsDataChecksum != want {

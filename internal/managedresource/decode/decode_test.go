@@ -215,11 +215,11 @@ func TestDecode_AlwaysEnds(t *testing.T) {
 	for range 500 {
 		var value []byte
 		for range seed.Intn(6) {
-			piece := []byte(valid[seed.Intn(len(valid))])
-			if len(piece) > 0 && seed.Intn(3) == 0 {
-				piece = piece[:seed.Intn(len(piece))]
+			document := []byte(valid[seed.Intn(len(valid))])
+			if len(document) > 0 && seed.Intn(3) == 0 {
+				document = document[:seed.Intn(len(document))]
 			}
-			value = append(value, piece...)
+			value = append(value, document...)
 		}
 		key := []string{"a", "a.br"}[seed.Intn(2)]
 		decode(t, []Source{{Data: map[string][]byte{key: value}}})

@@ -46,13 +46,13 @@ type fixture struct {
 	awaited   bool
 }
 
-// staleReader is a cache that gets no news.
-type staleReader struct {
+// oldReader is a cache that gets no news.
+type oldReader struct {
 	client.Reader
 	old *resourcesv1alpha1.ManagedResource
 }
 
-func (s *staleReader) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+func (s *oldReader) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	s.old.DeepCopyInto(object.(*resourcesv1alpha1.ManagedResource))
 	return nil
 }
@@ -248,7 +248,7 @@ func TestJudgedAgainAfterAPeriod(t *testing.T) {
 	t.Run("MRT-14/a problem, and a cache that has not got the status yet", func(t *testing.T) {
 		f := newFixture(t)
 		f.Config.SyncPeriod = &metav1.Duration{Duration: 10 * time.Second}
-		f.Statuses = source.NewStatuses(&staleReader{f.source, f.get()}, f.source, f.source, f.clock, nil)
+		f.Statuses = source.NewStatuses(&oldReader{f.source, f.get()}, f.source, f.source, f.clock, nil)
 		f.rolling = "broken"
 		if got := f.run().RequeueAfter; got < 9*time.Second || got > 11*time.Second || f.writes != 1 {
 			t.Errorf("MRT-14: looked at again after %s, with %d writes", got, f.writes)
@@ -397,9 +397,9 @@ func TestTwoProcessesContradictEachOther(t *testing.T) {
 			before := f.get()
 			who.run()
 			if after := f.get(); after.ResourceVersion != before.ResourceVersion {
-				for _, told := range []*fixture{f, g} {
-					if told.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-						pending[told] = true
+				for _, reported := range []*fixture{f, g} {
+					if reported.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+						pending[reported] = true
 					}
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-// told is what is left of the three seconds of MRB-40 for requests.
-const told = 3 * time.Second
+// reported is what is left of the three seconds of MRB-40 for requests.
+const reported = 3 * time.Second
 
 func fine() target.Assessment {
 	return target.Assessment{
@@ -58,7 +58,7 @@ func minTime(a, b time.Time) time.Time {
 	return a
 }
 
-// MRB-40: a missing object is told within three seconds, whatever else goes on.
+// MRB-40: a missing object is reported within three seconds, whatever else goes on.
 func TestMissingIsToldInTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		changed bool
@@ -93,9 +93,9 @@ func TestMissingIsToldInTime(t *testing.T) {
 			f.Assess = func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error) {
 				return missing(true), nil
 			}
-			f.until(2*told, tc.changed)
+			f.until(2*reported, tc.changed)
 			took := f.clock.Now().Sub(gone)
-			expect.True(t, took <= told, "told after %s", took)
+			expect.True(t, took <= reported, "told after %s", took)
 		})
 	}
 }

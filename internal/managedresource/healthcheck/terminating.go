@@ -20,9 +20,9 @@ var holding = map[[2]string][]string{
 // mostMessage bounds the message of a condition: a Namespace names each kind and each finalizer that is left.
 const mostMessage = 300
 
-// HoldsDeletion returns reason and message of the conditions that explain why an object that is being deleted still
+// BlocksDeletion returns reason and message of the conditions that explain why an object that is being deleted still
 // exists (MRX-12).
-func HoldsDeletion(object *unstructured.Unstructured) (holds []string) {
+func BlocksDeletion(object *unstructured.Unstructured) (blocking []string) {
 	gk := object.GroupVersionKind().GroupKind()
 	for _, conditionType := range holding[[2]string{gk.Group, gk.Kind}] {
 		c := conditionOf(object, conditionType)
@@ -33,7 +33,7 @@ func HoldsDeletion(object *unstructured.Unstructured) (holds []string) {
 		if len(message) > mostMessage {
 			message = append(message[:mostMessage], '…')
 		}
-		holds = append(holds, fmt.Sprintf("%s: %s", c.reason, string(message)))
+		blocking = append(blocking, fmt.Sprintf("%s: %s", c.reason, string(message)))
 	}
-	return holds
+	return blocking
 }

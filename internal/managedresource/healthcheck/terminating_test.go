@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/test/expect"
 )
 
-func TestHoldsDeletion(t *testing.T) {
+func TestBlocksDeletion(t *testing.T) {
 	condition := func(conditionType, status, reason, message string) any {
 		return map[string]any{"type": conditionType, "status": status, "reason": reason, "message": message}
 	}
@@ -19,8 +19,8 @@ func TestHoldsDeletion(t *testing.T) {
 		condition("NamespaceDeletionContentFailure", "False", "ContentDeleted", "all is gone"), condition("Ready", "True", "x", "y"),
 	}}}}
 	want := []string{"DiscoveryFailed: metrics.k8s.io/v1beta1 is stale", "SomeFinalizersRemain: " + strings.Repeat("ä", 300) + "…"}
-	expect.DeepEqual(t, HoldsDeletion(namespace), want, "MRX-12")
+	expect.DeepEqual(t, BlocksDeletion(namespace), want, "MRX-12")
 	namespace.SetKind("ConfigMap")
-	got := HoldsDeletion(namespace)
+	got := BlocksDeletion(namespace)
 	expect.True(t, got == nil, "MRX-12: another kind: %v", got)
 }

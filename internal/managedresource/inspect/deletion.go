@@ -29,7 +29,7 @@ func deletionOf(live *unstructured.Unstructured, mr *resourcesv1alpha1.ManagedRe
 		d.Holds = append(d.Holds, fmt.Sprintf("finalizer %s%s", finalizer, addedBy(writerOf(live, "metadata", "finalizers"))))
 	}
 	if d.Since != nil {
-		d.Holds = append(d.Holds, healthcheck.HoldsDeletion(live)...)
+		d.Holds = append(d.Holds, healthcheck.BlocksDeletion(live)...)
 	}
 	if meta.Truthy(live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) {
 		d.Holds = append(d.Holds, fmt.Sprintf("annotation %s: resource-manager does not delete it",

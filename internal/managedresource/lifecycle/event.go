@@ -73,8 +73,8 @@ type (
 		Reported bool
 		// InSync is true if every object is known to be in sync, and a watch would report if it was not.
 		InSync bool
-		// Held is true if the only work left for the run is to await objects that are not gone yet.
-		Held bool
+		// OnlyPending is true if the only work left for the run is to await objects that are not gone yet.
+		OnlyPending bool
 		// Known are the versions that the Secrets of the run have at least, by name.
 		Known map[string][]string
 	}

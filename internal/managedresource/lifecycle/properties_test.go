@@ -196,7 +196,7 @@ var (
 )
 
 // elsewhere are conditions that random events seldom meet: TestInbox_ForgetsFormerManagedResource and TestInbox do.
-var elsewhere = []*condition{replaced, stillHeld}
+var elsewhere = []*condition{replaced, stillPending}
 
 // draw draws an event.
 func (w *world) draw(t *rapid.T) Event {
@@ -235,7 +235,7 @@ func (w *world) draw(t *rapid.T) Event {
 	case periodEnded:
 		return PeriodEnded{rapid.Bool().Draw(t, "all")}
 	case runBegins:
-		return RunBegins{Reported: rapid.Bool().Draw(t, "reported"), InSync: rapid.Bool().Draw(t, "in sync"), Held: rapid.Bool().Draw(t, "held")}
+		return RunBegins{Reported: rapid.Bool().Draw(t, "reported"), InSync: rapid.Bool().Draw(t, "in sync"), OnlyPending: rapid.Bool().Draw(t, "held")}
 	case objectsVisited:
 		return ObjectsVisited{map[objects.ID]struct{}{{Name: names.Draw(t, "object")}: {}}}
 	case runSucceeded:

@@ -66,8 +66,8 @@ var (
 			begins := e.(RunBegins)
 			return s.AtRest(f.Generation) && begins.Reported && begins.InSync
 		}}
-	stillHeld = &condition{"its objects still exist, because finalizers or grace periods hold them",
-		func(_ State, e Event, _ Facts) bool { return e.(RunBegins).Held }}
+	stillPending = &condition{"its objects still exist, because finalizers or grace periods hold them",
+		func(_ State, e Event, _ Facts) bool { return e.(RunBegins).OnlyPending }}
 	isFull = &condition{"the run is a full run", func(s State, _ Event, _ Facts) bool { return s.Run.Full }}
 
 	nothingUnread = &condition{"nothing arrived during the run, except Secrets that the run read",

@@ -73,8 +73,8 @@ type State struct {
 	SourceChanged bool
 	// Pruned identifies the request that objects were deleted for last.
 	Pruned Pruned
-	// Held is the mass deletion that waits; the zero value if none does.
-	Held Held
+	// MassDeletion is the mass deletion that waits; the zero value if none does.
+	MassDeletion MassDeletion
 }
 
 // Inbox has the requests for a run.
@@ -199,8 +199,8 @@ func shows(mr *resourcesv1alpha1.ManagedResource, applied meta.ConditionChange, 
 		meta.InventoryDigest(mr.Status.Resources) == inventory
 }
 
-// Held records since when this process sees the condition about a mass deletion that waits (MRX-21).
-type Held struct {
+// MassDeletion records since when this process sees the condition about a mass deletion that waits (MRX-21).
+type MassDeletion struct {
 	// Message is the condition's.
 	Message string
 	// Since is the time of the first read that found it, Seen that of the last one; there was no gap between them.
@@ -209,9 +209,9 @@ type Held struct {
 
 // SeenAgain returns the state after another read of a condition with a message, which continues the former ones unless
 // the last one is longer ago than a gap.
-func (h Held) SeenAgain(message string, now time.Time, gap time.Duration) Held {
+func (h MassDeletion) SeenAgain(message string, now time.Time, gap time.Duration) MassDeletion {
 	if h.Message != message || now.Sub(h.Seen) > gap || now.Before(h.Seen) {
-		h = Held{Message: message, Since: now}
+		h = MassDeletion{Message: message, Since: now}
 	}
 	h.Seen = now
 	return h

@@ -51,7 +51,7 @@ var table = []transition{
 
 	// Runs begin.
 	{in: in(Synced), on: kinds(runBegins), when: nothingToDo, then: resetBackOff, to: stay, do: actions(Rest)},
-	{in: in(AwaitingDeletion), on: kinds(runBegins), when: stillHeld, to: stay, do: actions(AwaitDeletion)},
+	{in: in(AwaitingDeletion), on: kinds(runBegins), when: stillPending, to: stay, do: actions(AwaitDeletion)},
 	{on: kinds(runBegins), then: takeOver, to: Running, do: actions(Begin)},
 
 	{in: in(Running), on: kinds(objectsVisited), when: isFull, then: noteVisited, to: stay},

@@ -108,9 +108,9 @@ func TestInbox(t *testing.T) {
 		"MRX-12/deletions that are pending": {"they are retried with their back-off", []Event{PruneBegins{}},
 			func(l *life) bool { return len(l.takes(PruneBegins{})) == 0 }},
 		"MRT-5/pending deletions that are held": {"nothing else happened", []Event{RunBegins{}, DeletionsPending{}},
-			func(l *life) bool { return l.takes(RunBegins{Held: true}).Has(AwaitDeletion) }},
+			func(l *life) bool { return l.takes(RunBegins{OnlyPending: true}).Has(AwaitDeletion) }},
 		"MRT-5/pending deletions and a changed Secret": {"what came meanwhile is read", []Event{RunBegins{}, SecretChanged{"s", "2"}, DeletionsPending{}},
-			func(l *life) bool { return l.takes(RunBegins{Held: true}).Has(Begin) }},
+			func(l *life) bool { return l.takes(RunBegins{OnlyPending: true}).Has(Begin) }},
 		"MRT-5/pending deletions of an applied run": {"they are looked at soon", []Event{RunBegins{}, read("1"), DeletionsPending{}},
 			func(l *life) bool { return l.Phase == AwaitingDeletion && l.IsOutOfSync() }},
 	} {

@@ -19,11 +19,11 @@ type ID struct {
 
 // NewID returns the ID of an object.
 func NewID(kind schema.GroupKind, namespace, name string) ID {
-	return ID{kind.Group, kind.Kind, PlaceOf(kind.Kind, namespace), name}
+	return ID{kind.Group, kind.Kind, NamespaceOf(kind.Kind, namespace), name}
 }
 
-// PlaceOf returns the namespace of an object of a kind that names one, or none.
-func PlaceOf(kind, namespace string) string {
+// NamespaceOf returns the namespace of an object of a kind that names one, or none.
+func NamespaceOf(kind, namespace string) string {
 	if kind == "Namespace" {
 		return namespace
 	}

@@ -13,7 +13,7 @@ import (
 
 // ObjectName names an object in messages, <apiVersion>/<kind>/<namespace>/<name> (MR-28).
 func ObjectName(apiVersion, kind, namespace, name string) string {
-	return apiVersion + "/" + kind + "/" + objects.PlaceOf(kind, namespace) + "/" + name
+	return apiVersion + "/" + kind + "/" + objects.NamespaceOf(kind, namespace) + "/" + name
 }
 
 // NameOf names an object in messages.

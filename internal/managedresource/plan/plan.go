@@ -156,7 +156,7 @@ func (p *planning) add(object decode.Object) error {
 	}
 	completed.Old = p.index.take(key)
 	if completed.CreateOnly && scope == ScopeCluster && completed.IsNew() {
-		completed.Old = cmp.Or(p.index.recordElsewhere(key), completed.Old)
+		completed.Old = cmp.Or(p.index.recordInOtherScope(key), completed.Old)
 	}
 	completed.recallCreation()
 	p.desired = append(p.desired, completed)
@@ -447,9 +447,9 @@ func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference
 	return same
 }
 
-// recordElsewhere returns the entry that records the creation of a cluster-scoped object under a namespace; nil if
+// recordInOtherScope returns the entry that records the creation of a cluster-scoped object under a namespace; nil if
 // there is none. It does not mark the entry as matched: the plan has the object that the entry leads to.
-func (x *inventoryIndex) recordElsewhere(key objects.ID) *resourcesv1alpha1.ObjectReference {
+func (x *inventoryIndex) recordInOtherScope(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
 		if entry.UID != "" && !meta.Tentative(entry) && meta.Truthy(entry.Annotations, resourcesv1alpha1.AnnotationIgnore) &&

@@ -73,7 +73,7 @@ func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, e
 	if !plan.CanExist(&entry.Reference.ObjectReference) {
 		return true, nil
 	}
-	live, namespace, err := r.Owners.Places.Find(ctx, entry.Reference)
+	live, namespace, err := r.Owners.Locations.Find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
 		return true, nil // Nothing is there, or nothing that can be read or deleted (MRX-19).
 	}
@@ -230,12 +230,12 @@ func (r *run) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, erro
 
 // holdsOf returns the finalizers and conditions that hold an object that is terminating.
 func holdsOf(live *unstructured.Unstructured) string {
-	holds := healthcheck.HoldsDeletion(live)
+	blocking := healthcheck.BlocksDeletion(live)
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
-		holds = slices.Insert(holds, 0,
+		blocking = slices.Insert(blocking, 0,
 			"it waits for the finalizers "+strings.Join(slices.Sorted(slices.Values(finalizers)), ", "))
 	}
-	return strings.Join(holds, "; ")
+	return strings.Join(blocking, "; ")
 }
 
 // propagation returns Foreground for workloads, so that their Pods are gone with them, else the API server's choice

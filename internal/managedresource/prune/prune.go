@@ -235,7 +235,7 @@ func (r *run) awaitGone(ctx context.Context) {
 		400 * time.Millisecond} {
 		unknown, open := r.notGone(round%2 == 1)
 		r.Limits.Parallel(ctx, len(unknown), func(i int) {
-			if _, _, err := r.Owners.Places.Find(ctx, unknown[i].Reference); target.Gone(err) {
+			if _, _, err := r.Owners.Locations.Find(ctx, unknown[i].Reference); target.Gone(err) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				delete(r.waiting, unknown[i])
@@ -277,14 +277,14 @@ func (r *run) detail(ctx context.Context, entry *objects.Entry) (detail string) 
 	id, ref := entry.ID, entry.Reference
 	if r.waiting[entry] == nil {
 		if !r.isTerminating(id) {
-			live, _, err := r.Owners.Places.Find(ctx, ref)
+			live, _, err := r.Owners.Locations.Find(ctx, ref)
 			if err != nil || live.GetDeletionTimestamp() == nil {
 				return ""
 			}
 			r.noteTerminating(id, live)
 		}
-		if holds := r.Tracker.Pending(r.owner, id).Holds; holds != "" {
-			detail = ": " + holds
+		if blocking := r.Tracker.Pending(r.owner, id).Holds; blocking != "" {
+			detail = ": " + blocking
 		}
 	}
 	if ref.APIVersion == "v1" && ref.Kind == "Service" && ctx.Err() == nil {

@@ -73,7 +73,7 @@ func (p *Pruner) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 func (p *Pruner) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
-	live, _, err := p.Owners.Places.Find(ctx, ref)
+	live, _, err := p.Owners.Locations.Find(ctx, ref)
 	if target.Gone(err) {
 		return nil
 	}

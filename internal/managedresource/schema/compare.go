@@ -24,13 +24,13 @@ func (t *Type) Same(live, merged any) bool { return newWalk().same(t, live, merg
 type walk struct {
 	live, merged []map[string]any
 	path         []string
-	// room is for the structs around a field: deeper ones than a container's probe are rare.
-	room [2][12]map[string]any
+	// space is for the structs around a field: deeper ones than a container's probe are rare.
+	space [2][12]map[string]any
 }
 
 func newWalk() *walk {
 	w := &walk{}
-	w.live, w.merged = w.room[0][:0], w.room[1][:0]
+	w.live, w.merged = w.space[0][:0], w.space[1][:0]
 	return w
 }
 

@@ -118,9 +118,9 @@ func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource
 	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
 }
 
-// Tell records an Event about no fault: of one ManagedResource and reason 25 Events at once, and one in five minutes
+// Report records an Event about no fault: of one ManagedResource and reason 25 Events at once, and one in five minutes
 // from then on, as client-go does.
-func (e *Events) Tell(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
+func (e *Events) Report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
 	if event := e.event(mr, corev1.EventTypeNormal, reason, message); !e.spam.Filter(event) {
 		e.send(ctx, event)
 	}

@@ -23,8 +23,8 @@ type lateWorld struct {
 
 	revision int
 	state    map[string]*corev1.Secret
-	// words are the events that the watch has still to deliver.
-	words []func()
+	// events are the events that the watch has still to deliver.
+	events []func()
 	// past has for each Secret the revisions at which it changed.
 	past map[string][]int
 }
@@ -38,7 +38,7 @@ func (w *lateWorld) write(name string) {
 	secret := secretAt(name, uid, w.revision)
 	w.state[name] = secret
 	w.past[name] = append(w.past[name], w.revision)
-	w.words = append(w.words, func() { w.secrets.changed(secret, version(secret)) })
+	w.events = append(w.events, func() { w.secrets.changed(secret, version(secret)) })
 }
 
 func (w *lateWorld) remove(name string) {
@@ -49,19 +49,19 @@ func (w *lateWorld) remove(name string) {
 	secret := secretAt(name, string(w.state[name].UID), w.revision)
 	delete(w.state, name)
 	w.past[name] = append(w.past[name], w.revision)
-	w.words = append(w.words, func() { w.secrets.changed(secret, "") })
+	w.events = append(w.events, func() { w.secrets.changed(secret, "") })
 }
 
 func (w *lateWorld) deliver() {
-	if len(w.words) > 0 {
-		word := w.words[0]
-		w.words = w.words[1:]
-		word()
+	if len(w.events) > 0 {
+		event := w.events[0]
+		w.events = w.events[1:]
+		event()
 	}
 }
 
 // gap loses what the watch had still to deliver; the new watch begins at the present.
 func (w *lateWorld) gap() {
-	w.words = nil
+	w.events = nil
 	w.secrets.missed()
 }

@@ -95,15 +95,15 @@ func (s *secretServer) current() *watch.FakeWatcher {
 func following(t *testing.T, server *secretServer, namespaces ...string) (*Secrets, func() string) {
 	s := NewSecrets(server, namespaces, logr.Discard())
 	var mu sync.Mutex
-	var words []string
+	var events []string
 	s.Subscribe(func(key types.NamespacedName, version string) {
 		mu.Lock()
 		defer mu.Unlock()
-		words = append(words, key.Name+"="+version)
+		events = append(events, key.Name+"="+version)
 	}, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		words = append(words, "gap")
+		events = append(events, "gap")
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -113,7 +113,7 @@ func following(t *testing.T, server *secretServer, namespaces ...string) (*Secre
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		return strings.Join(words, " ")
+		return strings.Join(events, " ")
 	}
 }
 
@@ -124,21 +124,21 @@ func forbidden() error {
 func TestSecretsTellOfEveryWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &secretServer{version: "10"}
-		s, words := following(t, server)
+		s, events := following(t, server)
 		must.Succeed(t, s.WaitUntilWatching(t.Context(), time.Minute))
 		server.current().Add(secretAt("a", "u", 11))
 		server.current().Modify(secretAt("a", "u", 12))
 		server.current().Delete(secretAt("a", "u", 13))
 		server.current().Add(secretAt("a", "v", 14))
-		expect.Equal(t, words(), "a=u/11 a=u/12 a= a=v/14", "a deletion is an empty version, and what was created again another Secret")
+		expect.Equal(t, events(), "a=u/11 a=u/12 a= a=v/14", "a deletion is an empty version, and what was created again another Secret")
 	})
 }
 
 func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end   func(*secretServer)
-		from  string
-		words string
+		end    func(*secretServer)
+		from   string
+		events string
 	}{
 		"MRB-47/a watch that ends at its timeout goes on where it was": {
 			end: func(s *secretServer) {
@@ -146,34 +146,34 @@ func TestSecretWatchGoesOnOrTellsOfAGap(t *testing.T) {
 				time.Sleep(2 * watchTimeout)
 				s.current().Stop()
 			},
-			from: "11", words: "a=u/11",
+			from: "11", events: "a=u/11",
 		},
 		"MRB-47/a watch that breaks begins anew, though the revision is not lower": {
 			end:  func(s *secretServer) { s.set(func() { s.version = "20" }); s.current().Stop() },
-			from: "20", words: "a=u/11 gap",
+			from: "20", events: "a=u/11 gap",
 		},
 		"a watch whose past is gone begins anew": {
 			end: func(s *secretServer) {
 				s.set(func() { s.version = "20" })
 				s.current().Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 			},
-			from: "20", words: "a=u/11 gap",
+			from: "20", events: "a=u/11 gap",
 		},
 		"a server whose present is before the watch's was restored": {
 			end:  func(s *secretServer) { s.set(func() { s.version = "5" }); s.current().Stop() },
-			from: "5", words: "a=u/11 gap",
+			from: "5", events: "a=u/11 gap",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &secretServer{version: "10"}
-				_, words := following(t, server)
-				words()
+				_, events := following(t, server)
+				events()
 				server.current().Add(secretAt("a", "u", 11))
-				words()
+				events()
 				tc.end(server)
 				time.Sleep(2 * restartDelay)
-				expect.Equal(t, words(), tc.words)
+				expect.Equal(t, events(), tc.events)
 				expect.Equal(t, server.from[len(server.from)-1], tc.from, "the watch went on from")
 			})
 		})

@@ -31,12 +31,12 @@ const (
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
 // ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
 //
-// Invariant: each written form was read from or answered by the API server for that UID. It counts only until the
-// cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a form older than
+// Invariant: each written version was read from or answered by the API server for that UID. It counts only until the
+// cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a version older than
 // one that was acted on, unless the source was restored (Restored).
 //
-// The certain form of a ManagedResource is the first answer of the API server to this process since which it has
-// answered every write: any form that Get returned since then has all that was ever written for
+// The confirmed version of a ManagedResource is the first answer of the API server to this process since which it has
+// answered every write: any version that Get returned since then has all that was ever written for
 // this instance. Other answers of Get may lack a write whose answer was lost, or the last write of the process before
 // this one.
 type Statuses struct {
@@ -57,11 +57,11 @@ type Statuses struct {
 
 // known is the memory of one ManagedResource.
 type known struct {
-	// written is the form that the cache need not have yet, certain the first form since which each write was answered;
+	// written is the version that the cache need not have yet, confirmed the first version since which each write was answered;
 	// a zero value if there is none.
-	written written
-	certain form
-	pace    pace
+	written   written
+	confirmed objectVersion
+	pace      pace
 	// lost are the writes without an answer, one or some in a row, until their outcome is known; nil if there are none.
 	lost *lostWrite
 	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it.
@@ -71,29 +71,29 @@ type known struct {
 
 // lostWrite is a write with an unknown outcome.
 type lostWrite struct {
-	// before is the form that the write was to change: no Event has reported the change.
+	// before is the version that the write was to change: no Event has reported the change.
 	before *resourcesv1alpha1.ManagedResource
-	// asked is true if the API server has answered since with the present form, so that Get has it.
+	// asked is true if the API server has answered since with the present version, so that Get has it.
 	asked bool
 }
 
-// form is one version of one ManagedResource.
-type form struct {
+// objectVersion is one version of one ManagedResource.
+type objectVersion struct {
 	uid     types.UID
 	version string
 }
 
-// written is a form of a ManagedResource that the cache need not have yet.
+// written is a version of a ManagedResource that the cache need not have yet.
 type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
 }
 
-// lag limits the time that a cache may take to deliver a write. Writes are bound to versions, so that a form that
+// lag limits the time that a cache may take to deliver a write. Writes are bound to versions, so that a version that
 // counts as the latest for too long or too short costs a conflict and nothing else.
 const lag = 30 * time.Second
 
-// counts reports whether the form is later than the cached one.
+// counts reports whether the version is later than the cached one.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	if w.mr == nil {
 		return false
@@ -109,7 +109,7 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	}
 }
 
-// Get returns the latest known form of a ManagedResource: that of the cache, or of the last write if the cache does
+// Get returns the latest known version of a ManagedResource: that of the cache, or of the last write if the cache does
 // not have that yet. It must not be changed.
 func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -169,8 +169,8 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// Observed takes the version that the cache has, and drops a held form that is not later. It returns true if Get goes
-// on with a later form: the cache lags, or the source was restored.
+// Observed takes the version that the cache has, and drops a written version that is not later. It returns true if Get goes
+// on with a later version: the cache lags, or the source was restored.
 func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	return lags
 }
 
-// Lag returns the time until Get returns the form in the cache, however old that is; zero if it does so already.
+// Lag returns the time until Get returns the version in the cache, however old that is; zero if it does so already.
 func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
 	held := s.writtenOf(key)
 	cached := &resourcesv1alpha1.ManagedResource{}
@@ -207,27 +207,27 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.known[key]; k != nil {
-		k.written, k.certain, k.pace, k.lost = written{}, form{}, nil, nil
+		k.written, k.confirmed, k.pace, k.lost = written{}, objectVersion{}, nil, nil
 		if k.writers == 0 {
 			delete(s.known, key)
 		}
 	}
 }
 
-// Confirmed reports whether a form of a ManagedResource that Get returned has all that was written to it for this
+// Confirmed reports whether a version of a ManagedResource that Get returned has all that was written to it for this
 // instance until then.
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.known[client.ObjectKeyFromObject(mr)]
-	return k != nil && k.certain != form{} && k.certain.uid == mr.UID && !older(mr.ResourceVersion, k.certain.version)
+	return k != nil && k.confirmed != objectVersion{} && k.confirmed.uid == mr.UID && !older(mr.ResourceVersion, k.confirmed.version)
 }
 
-// answeredLocked records that the API server has answered with a form of a ManagedResource.
+// answeredLocked records that the API server has answered with a version of a ManagedResource.
 func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	k := s.knownLocked(client.ObjectKeyFromObject(mr))
-	if first := k.certain; first == (form{}) || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
-		k.certain = form{mr.UID, mr.ResourceVersion}
+	if first := k.confirmed; first == (objectVersion{}) || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
+		k.confirmed = objectVersion{mr.UID, mr.ResourceVersion}
 	}
 	if k.lost != nil {
 		k.lost.asked = true
@@ -239,7 +239,7 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.knownLocked(client.ObjectKeyFromObject(mr))
-	k.certain = form{}
+	k.confirmed = objectVersion{}
 	if meta.Refused(err) {
 		return
 	}
@@ -275,7 +275,7 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 	leave := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if k.writers--; k.writers == 0 && k.written.mr == nil && k.certain == (form{}) && k.pace == nil && k.lost == nil {
+		if k.writers--; k.writers == 0 && k.written.mr == nil && k.confirmed == (objectVersion{}) && k.pace == nil && k.lost == nil {
 			delete(s.known, key)
 		}
 	}
@@ -429,7 +429,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	if r := change.Reconciled; r != nil && (len(status) > 0 || current.Status.ObservedGeneration != r.Generation ||
 		current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum) {
-		// The write names the whole form: a restored source may give the version to a form with another status.
+		// The write names the whole status: a restored source may give the version to content with another status.
 		status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
 		status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
 	}
@@ -445,7 +445,7 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	answer := metadataOf(current)
 	if err = s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
-		err = s.sameForm(current, answer)
+		err = s.sameObject(current, answer)
 	}
 	if err != nil {
 		s.unanswered(current, err)
@@ -459,9 +459,9 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	return &next, true, nil
 }
 
-// sameForm returns a conflict if a write that was bound to a version met another form at that version: a restored
-// source may give a version to another form.
-func (s *Statuses) sameForm(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
+// sameObject returns a conflict if a write that was bound to a version met another content at that version: a restored
+// source may give a version to another content.
+func (s *Statuses) sameObject(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil
 	}
@@ -502,7 +502,7 @@ func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.Mana
 	}
 	answer := metadataOf(mr)
 	if err = s.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err == nil {
-		err = s.sameForm(mr, answer)
+		err = s.sameObject(mr, answer)
 	}
 	if err != nil {
 		s.unanswered(mr, err)

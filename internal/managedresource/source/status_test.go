@@ -115,7 +115,7 @@ func TestCacheThatIsAhead(t *testing.T) {
 }
 
 // MR-14: a version that a restored source gave to another form does not make that form what it was computed from.
-func TestVersionOfAnotherForm(t *testing.T) {
+func TestVersionOfAnotherObject(t *testing.T) {
 	s, live, cache, _ := newStatuses(t)
 	cache.mr.Generation, cache.mr.Status.Resources = 7, []resourcesv1alpha1.ObjectReference{{}}
 	got, err := s.Update(t.Context(), key, "u", applied("One"))

@@ -79,7 +79,7 @@ func (o Owners) scopesOf(ctx context.Context, entries []objects.Entry) scopes {
 		if _, found := all[kind]; found {
 			continue
 		}
-		_, scope, err := o.Places.kindOf(ctx, entry.Reference)
+		_, scope, err := o.Locations.kindOf(ctx, entry.Reference)
 		if target.Gone(err) {
 			err = nil
 		}

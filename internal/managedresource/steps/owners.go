@@ -12,11 +12,11 @@ import (
 // Owners finds out which ManagedResource has an object.
 type Owners struct {
 	// Identity is the source's, in the origins of objects; it may be empty.
-	Identity string
-	Class    meta.Class
-	Statuses *source.Statuses
-	Tracker  *objects.Tracker
-	Places   Places
+	Identity  string
+	Class     meta.Class
+	Statuses  *source.Statuses
+	Tracker   *objects.Tracker
+	Locations Locations
 }
 
 // Origin returns the origin that objects of a ManagedResource carry.

@@ -70,5 +70,5 @@ func (t *WriteLog) Report(ctx context.Context, events *source.Events, mr *resour
 	}
 	written := strings.Join(sentences, ". ")
 	log.FromContext(ctx).Info("Wrote objects", "written", written)
-	events.Tell(ctx, mr, meta.ReasonObjectsWritten, written)
+	events.Report(ctx, mr, meta.ReasonObjectsWritten, written)
 }

@@ -25,37 +25,37 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 		ends, listed := map[int]func(){}, map[int]bool{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			number := rapid.IntRange(0, len(followers)-1).Draw(t, "follower")
-			f, heeded := followers[number], present && number == len(followers)-1
+			f, called := followers[number], present && number == len(followers)-1
 			switch rapid.SampledFrom([]string{"listed", "lost", "resumed", "resumed", "ended", "ended", "end", "reached", "renew", "follow"}).Draw(t, "event") {
 			case "listed":
-				expect.Equal(t, f.listed("5"), heeded, "a list of follower %d counts: %t", number, !heeded)
-				listed[number] = listed[number] || heeded
-				if heeded {
+				expect.Equal(t, f.listed("5"), called, "a list of follower %d counts: %t", number, !called)
+				listed[number] = listed[number] || called
+				if called {
 					covered, version = true, "5"
 				}
 			case "lost":
 				f.lost(errors.New("refused"))
-				covered = covered && !heeded
+				covered = covered && !called
 			case "resumed":
 				if ends[number] != nil || !listed[number] {
 					continue
 				}
 				ends[number] = f.resumed()
-				covered = covered || heeded
+				covered = covered || called
 			case "ended":
 				if ends[number] == nil {
 					continue
 				}
 				ends[number]()
 				delete(ends, number)
-				covered = covered && !heeded
+				covered = covered && !called
 			case "end":
 				f.end()
 				listed[number] = false
-				covered = covered && !heeded
+				covered = covered && !called
 			case "reached":
 				f.reached("6")
-				if heeded {
+				if called {
 					version = "6"
 				}
 			case "renew":

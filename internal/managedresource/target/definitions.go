@@ -28,10 +28,10 @@ var definitionKind = customResourceDefinitions.WithVersion("v1")
 type definitions struct {
 	byKind map[schema.GroupVersionKind]*definition
 	// seen is the form of the definition of each kind that was seen last, as long as the definition exists.
-	seen map[schema.GroupKind]definitionForm
+	seen map[schema.GroupKind]definitionVersion
 }
 
-type definitionForm struct {
+type definitionVersion struct {
 	uid        types.UID
 	generation int64
 }
@@ -66,7 +66,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 		return
 	}
 	kind := kindDefinedBy(object)
-	if !w.client.mappings.renewed(kind, definitionForm{object.GetUID(), object.GetGeneration()}) {
+	if !w.client.mappings.renewed(kind, definitionVersion{object.GetUID(), object.GetGeneration()}) {
 		return
 	}
 	w.tracker.RetryKind(kind)
@@ -74,7 +74,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 }
 
 // renewed records the form of a definition, and reports whether the form is new.
-func (m *mappings) renewed(kind schema.GroupKind, form definitionForm) bool {
+func (m *mappings) renewed(kind schema.GroupKind, form definitionVersion) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := &m.definitions

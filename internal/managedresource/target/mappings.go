@@ -69,7 +69,7 @@ type discovered struct {
 
 func newMappings(client rest.Interface, metrics *Metrics) *mappings {
 	return &mappings{client: client, metrics: metrics, byKind: map[schema.GroupVersionKind]*mapping{},
-		definitions: definitions{map[schema.GroupVersionKind]*definition{}, map[schema.GroupKind]definitionForm{}}}
+		definitions: definitions{map[schema.GroupVersionKind]*definition{}, map[schema.GroupKind]definitionVersion{}}}
 }
 
 // outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change

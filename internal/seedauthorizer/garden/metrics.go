@@ -18,8 +18,8 @@ type Metrics struct {
 	undecodable *prometheus.CounterVec
 }
 
-// stale are buckets for events that wait: the objective about the graph is 5 s.
-var stale = []float64{1, 5, 30}
+// late are buckets for events that wait: the objective about the graph is 5 s.
+var late = []float64{1, 5, 30}
 
 const metricsNamespace, metricsSubsystem = "gardener_admission_controller", "seed_authorizer"
 
@@ -34,7 +34,7 @@ func NewMetrics(registry prometheus.Registerer, g *graph.Graph, buckets []float6
 		}, []string{"kind", "operation"}),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_lag_seconds",
-			Help: "Time from an event's arrival until the graph had it.", Buckets: append(slices.Clone(buckets), stale...),
+			Help: "Time from an event's arrival until the graph had it.", Buckets: append(slices.Clone(buckets), late...),
 		}, []string{"kind"}),
 		undecodable: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "graph_undecodable_total",

@@ -52,7 +52,7 @@ type Result struct {
 	auditlog.Table
 	// Decided counts the requests of clients; Undecided those that could not be decided without a read, and Elsewhere
 	// those that another authorizer allowed.
-	Decided, Undecided, Elsewhere int
+	Decided, Undecided, ByOthers int
 	auditlog.Followed
 	// Objects are those of the dump, which was taken at Taken.
 	Objects int
@@ -267,7 +267,7 @@ func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Dec
 		p.result.Undecided++ // The log does not show whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
-		p.result.Elsewhere++ // RBAC gives a reason, and the authorizers here give none for permissions.
+		p.result.ByOthers++ // RBAC gives a reason, and the authorizers here give none for permissions.
 	case !is.Allowed && is.Unseen, is.Asked && p.requests.Overtaken(e):
 		p.result.Undecided++
 	default:

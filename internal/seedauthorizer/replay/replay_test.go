@@ -136,8 +136,8 @@ func TestLog(t *testing.T) {
 	for i := range got {
 		got[i] = got[i][:min(len(got[i]), strings.LastIndex(got[i], "| ")+2)]
 	}
-	if diff := cmp.Diff(want, got); diff != "" || r.Elsewhere != 1 || r.Undecided != 1 || r.Decided != 7 {
-		t.Errorf("RPL-1: %d elsewhere, %d undecided, %d decided: %s", r.Elsewhere, r.Undecided, r.Decided, diff)
+	if diff := cmp.Diff(want, got); diff != "" || r.ByOthers != 1 || r.Undecided != 1 || r.Decided != 7 {
+		t.Errorf("RPL-1: %d elsewhere, %d undecided, %d decided: %s", r.ByOthers, r.Undecided, r.Decided, diff)
 	}
 }
 

@@ -114,33 +114,33 @@ func (c *contract) seedRules(q *question) bool {
 	rule, known := contractRules["seed"][q.who+" "+resourceOf(q.AttributesRecord)]
 	own, g, token := q.Namespace == "seed-"+q.seed, q.who == "g", "kube-system/bootstrap-token-"
 	bootstrapper := "/gardener.cloud:system:seed-bootstrapper:garden:"
-	special := false
+	exception := false
 	switch rule.kind { // 4.2, D-4, C1, BH-SA-27
 	case "ClusterRoleBinding":
-		special = g && q.is("delete") && q.on(bootstrapper+q.seed+" "+bootstrapper+"gardenlet-bootstrap-"+q.seed)
+		exception = g && q.is("delete") && q.on(bootstrapper+q.seed+" "+bootstrapper+"gardenlet-bootstrap-"+q.seed)
 	case "ConfigMap":
-		special = q.is("get") && q.on("gardener-system-public/gardener-info") || c.readAll && q.reads() && q.on("kube-system/cluster-identity")
+		exception = q.is("get") && q.on("gardener-system-public/gardener-info") || c.readAll && q.reads() && q.on("kube-system/cluster-identity")
 	case "Lease":
 		if !g {
 			return own && q.is("create get list watch update patch delete deletecollection")
 		}
-		special = c.readAll && q.Name == "gardenlet-leader-election" && q.is("create get list watch update") || q.is("delete") && q.on("gardener-system-seed-lease/"+q.seed)
+		exception = c.readAll && q.Name == "gardenlet-leader-election" && q.is("create get list watch update") || q.is("delete") && q.on("gardener-system-seed-lease/"+q.seed)
 	case "Namespace":
-		special = c.readAll && q.Name == "garden" && q.reads()
+		exception = c.readAll && q.Name == "garden" && q.reads()
 	case "Secret":
-		special = own && q.reads() || q.is("delete") && q.on(token+tokenID("garden", q.seed))
+		exception = own && q.reads() || q.is("delete") && q.on(token+tokenID("garden", q.seed))
 		ofAccount := slices.ContainsFunc(c.seeds.out[v("Secret", q.Namespace, q.Name)], func(e [2]string) bool { return strings.HasPrefix(e[0], "ServiceAccount:") })
-		if !special && !g && (strings.HasPrefix(q.Namespace+"/"+q.Name, token) || ofAccount) {
+		if !exception && !g && (strings.HasPrefix(q.Namespace+"/"+q.Name, token) || ofAccount) {
 			return false // SP-11
 		}
 	case "ServiceAccount":
-		special = g && (own || q.is("delete") && q.on("garden/gardenlet-bootstrap-"+q.seed))
+		exception = g && (own || q.is("delete") && q.on("garden/gardenlet-bootstrap-"+q.seed))
 	case "Shoot":
-		special = q.is("get") && q.on("garden/"+q.seed)
+		exception = q.is("get") && q.on("garden/"+q.seed)
 	case "Seed":
-		special = c.readAll && q.reads() && q.Name == q.seed && q.Subresource == ""
+		exception = c.readAll && q.reads() && q.Name == q.seed && q.Subresource == ""
 	}
-	return known && (special || c.steps(c.seeds, q, rule, v("Seed", "", q.seed), c.readAll, c.owned))
+	return known && (exception || c.steps(c.seeds, q, rule, v("Seed", "", q.seed), c.readAll, c.owned))
 }
 
 // shoot is section 8.2.
@@ -170,29 +170,29 @@ func (c *contract) shoot(a authorizer.AttributesRecord) bool {
 	}[rule.kind]
 	named := slices.ContainsFunc(strings.Fields(byName), func(suffix string) bool { return q.Name == q.shoot+suffix }) ||
 		rule.kind == "ShootState" && itself || rule.kind == "Lease" && q.Name == "self-hosted-shoot-"+q.shoot
-	special := own && named && slices.Contains(rule.path, q.Verb) && (q.Subresource == "" || slices.Contains(rule.sub, q.Subresource))
+	exception := own && named && slices.Contains(rule.path, q.Verb) && (q.Subresource == "" || slices.Contains(rule.sub, q.Subresource))
 	switch rule.kind {
 	case "ConfigMap":
-		special = special || q.reads() && q.on("kube-system/cluster-identity")
+		exception = exception || q.reads() && q.on("kube-system/cluster-identity")
 	case "Lease":
 		if q.who == "e" {
 			return own && (q.Name == "" && q.is("create list watch") || strings.HasPrefix(q.Name, q.shoot+"--") && q.is("create get list watch update patch delete deletecollection"))
 		}
 	case "Secret":
 		if q.who == "g" && q.Namespace == "garden" && q.Name == "" && q.is("list watch") {
-			special = special || q.selectsLabel("gardener.cloud/role", "shoot-service-account-issuer", false)
+			exception = exception || q.selectsLabel("gardener.cloud/role", "shoot-service-account-issuer", false)
 		}
-		if !special && q.Namespace == "kube-system" && strings.HasPrefix(q.Name, "bootstrap-token-") && (q.who == "e" || q.reads()) {
+		if !exception && q.Namespace == "kube-system" && strings.HasPrefix(q.Name, "bootstrap-token-") && (q.who == "e" || q.reads()) {
 			return false // Nothing is looked up here.
 		}
 	case "Seed":
-		special = q.reads() && q.Subresource == "" && (q.Name == "" || q.Name == q.shoot)
+		exception = q.reads() && q.Subresource == "" && (q.Name == "" || q.Name == q.shoot)
 	case "ServiceAccount":
-		special = q.who == "g" && own && strings.HasPrefix(q.Name, "extension-shoot--"+q.shoot+"--")
+		exception = q.who == "g" && own && strings.HasPrefix(q.Name, "extension-shoot--"+q.shoot+"--")
 	case "Shoot":
-		special = q.reads() && q.Subresource == "" && itself
+		exception = q.reads() && q.Subresource == "" && itself
 	}
-	return known && (special || c.steps(c.shoots, q, rule, sink, false, false))
+	return known && (exception || c.steps(c.shoots, q, rule, sink, false, false))
 }
 
 // steps are SA-5 to SA-14.

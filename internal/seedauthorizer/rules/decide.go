@@ -126,8 +126,8 @@ func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attribute
 
 // apply applies a rule: SA-4 to SA-10, and SA-11 to SA-14 in byPath.
 func (a *Authorizer) apply(ctx context.Context, r *rule, q *request) (decision, error) {
-	for i := range r.specials {
-		if v, decided := r.specials[i].decide(q); decided {
+	for i := range r.exceptions {
+		if v, decided := r.exceptions[i].decide(q); decided {
 			return v, nil
 		}
 	}

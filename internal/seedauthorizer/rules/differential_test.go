@@ -147,7 +147,7 @@ func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
 	case 1:
 		a.Namespace = gardengen.One(g, []string{"seed-a", "seed-b", "garden", "", "kube-system", "gardener-system-seed-lease", "garden-n"})
 	case 2, 3, 4:
-		resource, at, _ := strings.Cut(gardengen.One(g, specialObjects), " ")
+		resource, at, _ := strings.Cut(gardengen.One(g, exceptionObjects), " ")
 		namespace, name, found := strings.Cut(at, "/")
 		if !found {
 			namespace, name = gardengen.One(g, []string{"", "garden", "garden-n"}), at
@@ -171,8 +171,8 @@ func review(g gardengen.Gen, objects []present) authorizer.AttributesRecord {
 	return a
 }
 
-// specialObjects are those that rules name, and some that look like one.
-var specialObjects = []string{
+// exceptionObjects are those that rules name, and some that look like one.
+var exceptionObjects = []string{
 	"configmaps gardener-system-public/gardener-info", "configmaps kube-system/cluster-identity", "configmaps garden-n/s.ca-kubelet", "configmaps garden-n/t.ca-cluster",
 	"leases.coordination.k8s.io gardenlet-leader-election", "leases.coordination.k8s.io gardener-system-seed-lease/a", "leases.coordination.k8s.io seed-a/x", "leases.coordination.k8s.io garden-n/s--x",
 	"secrets n/x", "secrets garden/x", "secrets garden-n/x", "leases.coordination.k8s.io garden-n/self-hosted-shoot-s", "leases.coordination.k8s.io garden-n/t--x",

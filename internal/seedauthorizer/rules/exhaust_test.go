@@ -183,7 +183,7 @@ func textsOf(objects []present) (result []string) {
 // smallVertices are the objects that rules name, and one without a name and with another one's of each kind.
 func smallVertices() (result []string) {
 	replace := strings.NewReplacer("garden-n/self-hosted-shoot-s", "garden/self-hosted-shoot-child", "garden-n/extension-shoot--s--", "garden/extension-shoot--child--", "garden-n/s", "garden/child")
-	for _, object := range specialObjects {
+	for _, object := range exceptionObjects {
 		resource, at, _ := strings.Cut(object, " ")
 		for kind, of := range resourceByKind {
 			if of == resource {

@@ -57,7 +57,7 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 	if v.allowed && e.Path != nil {
 		return e
 	}
-	for _, way := range append(found.Elsewhere, found.Ends...) {
+	for _, way := range append(found.OtherPaths, found.Ends...) {
 		if len(way) > 1 {
 			e.Instead = append(e.Instead, strings.Join(texts(way), " -> "))
 		}

@@ -23,32 +23,32 @@ var steps = []step{
 }
 
 // SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as cells of tables.
-func SeedReference() (rules, stepRows, specials [][]string) {
+func SeedReference() (rules, stepRows, exceptions [][]string) {
 	for _, s := range steps {
 		stepRows = append(stepRows, []string{s.id, s.when, s.then})
 	}
-	rules, specials = seeds.reference(&client{Seed: "<seed>"})
-	return rules, stepRows, specials
+	rules, exceptions = seeds.reference(&client{Seed: "<seed>"})
+	return rules, stepRows, exceptions
 }
 
 // ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm, as cells of tables.
-func ShootReference() (rules, specials, gardenadm [][]string) {
+func ShootReference() (rules, exceptions, gardenadm [][]string) {
 	for _, r := range gardenadmRules {
 		resource := strings.TrimSuffix(name(r.resource, r.group)+"/"+r.subresource, "/")
 		gardenadm = append(gardenadm, []string{resource, strings.Join(r.verbs, ", "), string(r.of)})
 	}
-	rules, specials = shoots.reference(&client{Namespace: "<namespace>", Shoot: "<shoot>"})
-	return rules, specials, gardenadm
+	rules, exceptions = shoots.reference(&client{Namespace: "<namespace>", Shoot: "<shoot>"})
+	return rules, exceptions, gardenadm
 }
 
 // reference returns the rules and the special cases of a table.
-func (t *table) reference(c *client) (rules, specials [][]string) {
+func (t *table) reference(c *client) (rules, exceptions [][]string) {
 	seen := map[string]bool{}
 	add := func(r *rule, who string) {
 		rules = append(rules, r.cells(who, c))
-		for _, s := range r.specials {
+		for _, s := range r.exceptions {
 			if !seen[s.id] {
-				specials = append(specials, []string{s.id, s.says})
+				exceptions = append(exceptions, []string{s.id, s.says})
 			}
 			seen[s.id] = true
 		}
@@ -59,7 +59,7 @@ func (t *table) reference(c *client) (rules, specials [][]string) {
 			add(r.extension, " (extensions)")
 		}
 	}
-	return rules, specials
+	return rules, exceptions
 }
 
 // cells returns the ID of a rule, its resource and subresources, the verbs that are always allowed and those by path, and its selectors
@@ -87,7 +87,7 @@ func (r *rule) cells(who string, c *client) []string {
 			further = append(further, "field `"+key+"="+values[i]+"`")
 		}
 	}
-	for _, s := range r.specials {
+	for _, s := range r.exceptions {
 		further = append(further, s.id)
 	}
 	return []string{r.id, resource, strings.Join(r.always.names(), ", "), strings.Join(r.path.names(), ", "), strings.Join(further, ", ")}

@@ -47,7 +47,7 @@ func shootTable() *table {
 		{id: "SH-4g", group: "certificates.k8s.io", version: "v1", resource: "certificatesigningrequests", kind: relation.CertificateSigningRequest,
 			always: verbCreate, path: reads, subresources: []string{"shootclient"}, extension: &rule{id: "SH-4e", path: reads}},
 		{id: "SH-5", version: "v1", resource: "configmaps", kind: relation.ConfigMap,
-			always: verbCreate, path: reads | writes, referenced: true, specials: []special{clusterIdentity, byShootName}},
+			always: verbCreate, path: reads | writes, referenced: true, exceptions: []exception{clusterIdentity, byShootName}},
 		{id: "SH-6", group: core, version: "v1", resource: "controllerdeployments", kind: relation.ControllerDeployment, path: reads},
 		{id: "SH-7", version: "v1", resource: "namespaces", kind: relation.Namespace, path: reads},
 		{id: "SH-8", group: core, version: "v1beta1", resource: "projects", kind: relation.Project, path: reads},
@@ -60,23 +60,23 @@ func shootTable() *table {
 			always: verbCreate, path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace,
 			selectors: ownShootField("metadata.name", wellknown.SelfHostedShootPrefix)},
 		{id: "SH-13", group: core, version: "v1beta1", resource: "internalsecrets", kind: relation.InternalSecret,
-			always: verbCreate, path: reads | writes, referenced: true, specials: []special{byShootName}},
+			always: verbCreate, path: reads | writes, referenced: true, exceptions: []exception{byShootName}},
 		{id: "SH-14g", group: "coordination.k8s.io", version: "v1", resource: "leases", kind: relation.Lease,
-			always: verbCreate, path: reads | verbUpdate | verbPatch, specials: []special{byShootName},
-			extension: &rule{id: "SH-14e", specials: []special{leasesOfShootExtensions}}},
+			always: verbCreate, path: reads | verbUpdate | verbPatch, exceptions: []exception{byShootName},
+			extension: &rule{id: "SH-14e", exceptions: []exception{leasesOfShootExtensions}}},
 		{id: "SH-15", group: seedManagement, version: "v1alpha1", resource: "managedseeds", kind: relation.ManagedSeed,
 			path: reads | verbUpdate | verbPatch, subresources: []string{"status"}, namespace: shootNamespace, selectors: ownShootField("spec.shoot.name", "")},
 		{id: "SH-16", version: "v1", resource: "secrets", kind: relation.Secret,
-			always: verbCreate, path: reads | writes, referenced: true, specials: []special{issuersOfShoots, byShootName}, lookup: bootstrapTokens},
+			always: verbCreate, path: reads | writes, referenced: true, exceptions: []exception{issuersOfShoots, byShootName}, lookup: bootstrapTokens},
 		{id: "SH-17", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
-			always: verbList | verbWatch, path: verbGet | verbDelete, specials: []special{seedOfShoot}},
+			always: verbList | verbWatch, path: verbGet | verbDelete, exceptions: []exception{seedOfShoot}},
 		{id: "SH-18g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
-			always: verbCreate, path: verbGet | verbUpdate | verbPatch, specials: []special{extensionsOfShoot},
+			always: verbCreate, path: verbGet | verbUpdate | verbPatch, exceptions: []exception{extensionsOfShoot},
 			extension: &rule{id: "SH-18e", path: verbGet}},
 		{id: "SH-19", group: core, version: "v1beta1", resource: "shoots", kind: relation.Shoot,
-			path: verbUpdate | verbPatch, subresources: []string{"status"}, specials: []special{itself}},
+			path: verbUpdate | verbPatch, subresources: []string{"status"}, exceptions: []exception{itself}},
 		{id: "SH-20", group: core, version: "v1beta1", resource: "shootstates", kind: relation.ShootState,
-			always: verbCreate, path: reads | verbPatch, specials: []special{byShootName}},
+			always: verbCreate, path: reads | verbPatch, exceptions: []exception{byShootName}},
 		{id: "SH-21", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
 			path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	})
@@ -113,11 +113,11 @@ func ownShootField(field, prefix string) []selector {
 
 // The specials of self-hosted shoots.
 var (
-	byShootName = special{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (decision, bool) {
+	byShootName = exception{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (decision, bool) {
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
 		return q.allowIf(r.path.has(q.verb) && r.allowsSubresource(q.subresource) && q.belongsByName(r.kind), "SH-0")
 	}}
-	leasesOfShootExtensions = special{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (decision, bool) {
+	leasesOfShootExtensions = exception{"SH-14e", "everything in the shoot's namespace for names that start with <shoot>--; create, list, watch also without a name", func(q *request) (decision, bool) {
 		switch {
 		case q.namespace != q.client.Namespace:
 			return q.noOpinion("SH-14e", "lease object is not in shoot namespace"), true
@@ -130,19 +130,19 @@ var (
 		}
 		return q.allow("SH-14e"), true
 	}}
-	issuersOfShoots = special{"SH-16a", "list and watch in namespace garden with label " + wellknown.Role + "=" + wellknown.RoleIssuer + ", for gardenlets", func(q *request) (decision, bool) {
+	issuersOfShoots = exception{"SH-16a", "list and watch in namespace garden with label " + wellknown.Role + "=" + wellknown.RoleIssuer + ", for gardenlets", func(q *request) (decision, bool) {
 		if q.client.Type != identity.Gardenlet || q.namespace != wellknown.Garden || q.name != "" || !q.verb.has(verbList|verbWatch) {
 			return decision{}, false
 		}
 		return q.allowIf(q.selectsLabel(ownLabel{key: wellknown.Role, value: wellknown.RoleIssuer}), "SH-16a")
 	}}
-	seedOfShoot = special{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (decision, bool) {
+	seedOfShoot = exception{"SH-17a", "get, list, watch without a name or of the Seed with the shoot's name", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && (q.name == "" || q.name == q.client.Shoot), "SH-17a")
 	}}
-	extensionsOfShoot = special{"SH-18a", "everything in the shoot's namespace for names that start with " + wellknown.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (decision, bool) {
+	extensionsOfShoot = exception{"SH-18a", "everything in the shoot's namespace for names that start with " + wellknown.ExtensionOfShootPrefix + "<shoot>--", func(q *request) (decision, bool) {
 		return q.allowIf(q.namespace == q.client.Namespace && strings.HasPrefix(q.name, wellknown.ExtensionOfShootPrefix+q.client.Shoot+"--"), "SH-18a")
 	}}
-	itself = special{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (decision, bool) {
+	itself = exception{"SH-19a", "get, list, watch of the own Shoot", func(q *request) (decision, bool) {
 		return q.allowIf(q.verb.has(reads) && q.subresource == "" && q.namespace == q.client.Namespace && q.name == q.client.Shoot, "SH-19a")
 	}}
 )

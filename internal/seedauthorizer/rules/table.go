@@ -37,8 +37,8 @@ type rule struct {
 	// referenced marks a kind whose objects others refer to: writeScope Owned closes those for writes.
 	referenced bool
 	// free is set if neither name nor path matter and verbs come before subresources.
-	free     bool
-	specials []special
+	free       bool
+	exceptions []exception
 	// lookup is a special that may have to read an object.
 	lookup func(ctx context.Context, q *request) (decision, bool, error)
 	// extension is the rule of extensions, where it is not the same.
@@ -61,8 +61,8 @@ type ownLabel struct {
 	keyNamesClient bool
 }
 
-// special decides some requests before the rest of the rule is looked at.
-type special struct {
+// exception decides some requests before the rest of the rule is looked at.
+type exception struct {
 	id, says string
 	// decide returns a decision, or false to go on.
 	decide func(q *request) (decision, bool)

@@ -164,7 +164,7 @@ func (w *wanted) unit(peer string) map[types.NamespacedName]*Policy {
 	}
 	unit := map[types.NamespacedName]*Policy{}
 	w.units[peer] = unit
-	for _, p := range w.x.piecesLocked(w.s, peer) {
+	for _, p := range w.x.policiesLocked(w.s, peer) {
 		present := unit[p.NamespacedName]
 		if present == nil {
 			unit[p.NamespacedName] = p
@@ -235,8 +235,8 @@ func (w *wanted) forRequest(r Request, existing ...Existing) []*Policy {
 	return all
 }
 
-// piecesLocked are the policies of a Service because of a namespace, before those of the same name are merged.
-func (x *Index) piecesLocked(s *Service, peer string) []*Policy {
+// policiesLocked are the policies of a Service because of a namespace, before those of the same name are merged.
+func (x *Index) policiesLocked(s *Service, peer string) []*Policy {
 	if !x.isOpenLocked(s.Namespace) || !x.isOpenLocked(peer) || peer != s.Namespace && !x.clientsOfLocked(s)[peer] {
 		return nil
 	}

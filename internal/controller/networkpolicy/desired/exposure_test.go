@@ -252,8 +252,8 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 	w.service(of)
 	must.Equal(t, clients(w.policy("a", shared)), both, "NP-12/NP-17")
 	for name, known := range map[string]struct {
-		tell func(*Index) []Request
-		want string
+		change func(*Index) []Request
+		want   string
 	}{
 		"as before": {func(x *Index) []Request {
 			return slices.Concat(x.SetVirtualService(virtual("gw")), x.SetGateway(Gateway{NamespacedName: key("a", "gw"), Selector: map[string]string{"istio": "ingress"}}),
@@ -281,7 +281,7 @@ func TestSharedWayInWhileIstioIsUnknown(t *testing.T) {
 				after.settle(after.Complete(kind))
 			}
 			expect.Equal(t, clients(after.policy("a", shared)), both, "not known yet")
-			after.settle(known.tell(after.Index))
+			after.settle(known.change(after.Index))
 			expect.Equal(t, clients(after.policy("a", shared)), known.want, "known")
 		})
 	}

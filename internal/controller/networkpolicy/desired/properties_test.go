@@ -32,8 +32,8 @@ var (
 	propertyServices   = []string{"s", "b-s", "s-from-a"}
 )
 
-// tell tells a fresh index of everything, in any order, and makes the policies.
-func tell(t testing.TB, o Options, in *inputs, only *types.NamespacedName) *world {
+// indexed fills a new index with everything, in any order, and makes the policies.
+func indexed(t testing.TB, o Options, in *inputs, only *types.NamespacedName) *world {
 	w := newWorld(t, o)
 	for _, n := range in.namespaces {
 		w.settle(w.SetNamespace(n))
@@ -166,7 +166,7 @@ func TestPropertyPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 		w.settle(late)
 		w.valid()
 		for service := range in.services {
-			alone := tell(t, o, in, &service)
+			alone := indexed(t, o, in, &service)
 			expect.DeepEqual(rt, digests(w.Wanted(service)), digests(alone.Wanted(service)),
 				"the policies of %s depend on other Services", service)
 		}

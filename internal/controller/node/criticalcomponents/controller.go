@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if reason != "" {
-		r.Notes.Tell(ctx, reference(n), corev1.EventTypeWarning, reason, message)
+		r.Notes.Record(ctx, reference(n), corev1.EventTypeWarning, reason, message)
 		return reconcile.Result{RequeueAfter: r.Config.Backoff.Duration}, nil
 	}
 	return reconcile.Result{}, r.untaint(ctx, n)
@@ -107,7 +107,7 @@ func (r *Reconciler) untaint(ctx context.Context, n *corev1.Node) error {
 		return fmt.Errorf("removing the taint: %w", err)
 	}
 	log.FromContext(ctx).Info("All node-critical components are ready, the taint is removed")
-	r.Notes.Tell(ctx, reference(n), corev1.EventTypeNormal, "NodeCriticalComponentsReady", "All node-critical components got ready, removing taint")
+	r.Notes.Record(ctx, reference(n), corev1.EventTypeNormal, "NodeCriticalComponentsReady", "All node-critical components got ready, removing taint")
 	r.Notes.Forget(n.UID)
 	return nil
 }

@@ -41,11 +41,11 @@ type Examination struct {
 
 // Examine checks the data that holds the token: whether there is a token, whether the CA next to it is that of the target (TR-7, TR-9, TR-10), and
 // whether the token belongs to the ServiceAccount with the given UID.
-func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, now time.Time) (Examination, error) {
+func (a *Asked) Examine(destination map[string][]byte, ca []byte, account types.UID, now time.Time) (Examination, error) {
 	if a.demanded() {
 		return Examination{Renew: "it is not known when to renew the token"}, nil
 	}
-	token, err := Read(held)
+	token, err := Read(destination)
 	if err != nil {
 		return Examination{}, fmt.Errorf("could not check whether token exists in secret data: %w", err)
 	}
@@ -53,7 +53,7 @@ func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, no
 		return Examination{Renew: "there is no token"}, nil
 	}
 	if a.InjectCA {
-		current, err := sameCA(held, ca)
+		current, err := sameCA(destination, ca)
 		if err != nil {
 			return Examination{}, fmt.Errorf("could not check whether the caBundle is up to date: %w", err)
 		}
@@ -61,7 +61,7 @@ func (a *Asked) Examine(held map[string][]byte, ca []byte, account types.UID, no
 			return Examination{Token: token, Renew: "the CA has changed"}, nil
 		}
 	}
-	return Examination{Token: token, Renew: a.stale(token, account, now)}, nil
+	return Examination{Token: token, Renew: a.useless(token, account, now)}, nil
 }
 
 // Remaining returns the time until the token is to be renewed; zero or less means now (TR-12).
@@ -124,8 +124,8 @@ func ClaimsOf(token string) Claims {
 	return c
 }
 
-// stale returns the reason why a token is useless by its own claims; empty if there is none.
-func (a *Asked) stale(token string, account types.UID, now time.Time) string {
+// useless returns the reason why a token is useless by its own claims; empty if there is none.
+func (a *Asked) useless(token string, account types.UID, now time.Time) string {
 	claims := ClaimsOf(token)
 	switch {
 	case !claims.Expiry.IsZero() && !now.Before(claims.Expiry) && !a.pauses(now):
@@ -146,10 +146,10 @@ func (a *Asked) pauses(now time.Time) bool {
 	return err == nil && remaining > 0 && remaining <= shortest
 }
 
-func sameCA(held map[string][]byte, ca []byte) (bool, error) {
-	content, found := held[KeyKubeconfig]
+func sameCA(destination map[string][]byte, ca []byte) (bool, error) {
+	content, found := destination[KeyKubeconfig]
 	if !found {
-		return bytes.Equal(held[KeyBundle], ca), nil
+		return bytes.Equal(destination[KeyBundle], ca), nil
 	}
 	k, err := parseKubeconfig(content)
 	if err != nil {

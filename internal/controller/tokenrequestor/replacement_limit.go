@@ -18,13 +18,13 @@ const (
 	replacementPause = 10 * time.Minute
 )
 
-// floor limits the rate at which the token of a Secret is replaced before its time (TR-24: no issuing in a tight
+// replacementLimit limits the rate at which the token of a Secret is replaced before its time (TR-24: no issuing in a tight
 // loop).
 //
 // Each write to the source is an event that enqueues the Secret again. If a mutating webhook of the target, for
 // example, changes the written Secret, each run would find a reason to issue the next token. A restart forgets the
 // counts, which costs the replacements that are free once more.
-type floor struct {
+type replacementLimit struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type floor struct {
 }
 
 // pause returns the time until the token of a Secret may be replaced; zero means that it may be replaced now.
-func (f *floor) pause(key types.NamespacedName) time.Duration {
+func (f *replacementLimit) pause(key types.NamespacedName) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	bucket, found := f.buckets[key]
@@ -46,7 +46,7 @@ func (f *floor) pause(key types.NamespacedName) time.Duration {
 }
 
 // replaced records that a token was issued in place of one whose time was not up.
-func (f *floor) replaced(key types.NamespacedName) {
+func (f *replacementLimit) replaced(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	bucket, found := f.buckets[key]
@@ -58,7 +58,7 @@ func (f *floor) replaced(key types.NamespacedName) {
 }
 
 // forget forgets a Secret that is gone.
-func (f *floor) forget(key types.NamespacedName) {
+func (f *replacementLimit) forget(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.buckets, key)

@@ -13,14 +13,14 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// Places reads objects of inventories where they are now.
-type Places struct{ Target *target.Client }
+// Locations reads objects of inventories where they are now.
+type Locations struct{ Target *target.Client }
 
 // Find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
 // another object (MRD-13).
-func (p Places) Find(ctx context.Context,
+func (p Locations) Find(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
-	gvk, namespace, err := p.placeOf(ctx, ref)
+	gvk, namespace, err := p.locationOf(ctx, ref)
 	if err != nil {
 		return nil, "", err
 	}
@@ -28,18 +28,18 @@ func (p Places) Find(ctx context.Context,
 	if !target.Gone(err) {
 		return live, namespace, err
 	}
-	now, elsewhere, placeErr := p.placeOf(ctx, ref) // The answer may have shown that the kind is served in another way.
-	if placeErr != nil || now == gvk && elsewhere == namespace {
-		return nil, namespace, cmp.Or(placeErr, err)
+	now, otherNamespace, locationErr := p.locationOf(ctx, ref) // The answer may have shown that the kind is served in another way.
+	if locationErr != nil || now == gvk && otherNamespace == namespace {
+		return nil, namespace, cmp.Or(locationErr, err)
 	}
-	live, err = p.Target.Get(ctx, now, elsewhere, ref.Name)
-	return live, elsewhere, err
+	live, err = p.Target.Get(ctx, now, otherNamespace, ref.Name)
+	return live, otherNamespace, err
 }
 
-// placeOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
+// locationOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
 // versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
 // wherever entries are compared. The origin names the owner of the object there.
-func (p Places) placeOf(ctx context.Context,
+func (p Locations) locationOf(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {
 	gvk, scope, err := p.kindOf(ctx, ref)
 	switch {
@@ -54,7 +54,7 @@ func (p Places) placeOf(ctx context.Context,
 }
 
 // kindOf returns the version in which the kind of an entry is served now, and whether the kind is namespaced.
-func (p Places) kindOf(ctx context.Context,
+func (p Locations) kindOf(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (schema.GroupVersionKind, plan.Scope, error) {
 	gvk, err := p.Target.Served(ctx, ref.GroupVersionKind())
 	if err != nil {

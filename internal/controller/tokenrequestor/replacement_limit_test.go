@@ -141,8 +141,8 @@ func TestPropertyOfHostileTargets(t *testing.T) {
 		if c := f.live(rt.Fatal, retries, time.Hour); c.tokens > 1 { // One whose time is up.
 			rt.Fatalf("TR-24: the target does nothing, and an hour has cost %+v", c)
 		}
-		held := f.secret(f.target, "ns", "t").Data
-		if content := string(held[token.KeyToken]); content == "" || content == "not accepted" {
+		destination := f.secret(f.target, "ns", "t").Data
+		if content := string(destination[token.KeyToken]); content == "" || content == "not accepted" {
 			rt.Fatalf("TR-24: the target does nothing any more, and has %q", content)
 		}
 	})
@@ -162,7 +162,7 @@ func (f *fixture) overwriteTarget(fatal func(args ...any), content string) {
 }
 
 // TR-24: at one moment a Secret costs the token that it asked for and two that replace it; the reasons that are exempt cost what they are.
-func TestFloor(t *testing.T) {
+func TestReplacementLimit(t *testing.T) {
 	for name, change := range hostile {
 		if name == "nothing" || name == "the write is refused" || name == "its own is not accepted" {
 			continue
@@ -204,7 +204,7 @@ func TestFloor(t *testing.T) {
 }
 
 // TR-24: a Secret that others write at the same time, or whose latest version has not been seen yet, loses no replacement by that.
-func TestFloorCountsNoConflict(t *testing.T) {
+func TestReplacementLimit_CountsNoConflict(t *testing.T) {
 	f := newFixture(t)
 	f.rejected["not accepted"] = true
 	f.given(map[string]string{"token": "not accepted"}, token.AnnotationRenew, ahead(f, time.Hour))
@@ -232,17 +232,17 @@ func (f *fixture) annotate(name, value string) {
 }
 
 // TR-25: what is counted of a Secret goes with it.
-func TestFloorForgets(t *testing.T) {
+func TestReplacementLimit_Forgets(t *testing.T) {
 	f := newFixture(t)
 	f.attack(hostile["the token is taken out"])
 	f.given(nil, token.AnnotationTargetName, "t", token.AnnotationTargetNamespace, "ns")
 	for range 5 {
 		must.Succeed(t, expect.ErrorOf(f.run()))
 	}
-	must.Equal(t, len(f.floor.buckets), 1, "Secrets are counted")
+	must.Equal(t, len(f.replacementLimit.buckets), 1, "Secrets are counted")
 	must.Succeed(t, f.source.Delete(t.Context(), f.secret(f.source, key.Namespace, key.Name)))
-	if _, err := f.run(); err != nil || len(f.floor.buckets) != 0 {
-		t.Errorf("%d Secrets that are gone are counted, %v", len(f.floor.buckets), err)
+	if _, err := f.run(); err != nil || len(f.replacementLimit.buckets) != 0 {
+		t.Errorf("%d Secrets that are gone are counted, %v", len(f.replacementLimit.buckets), err)
 	}
 }
 
