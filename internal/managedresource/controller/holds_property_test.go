@@ -24,7 +24,7 @@ func TestPropertyOfHolds(t *testing.T) {
 		f.complete("m")
 		value, label := "1", "ours"
 		until := time.Time{}
-		isPending := func() bool { return f.clock.Now().Before(until) }
+		isHeld := func() bool { return f.clock.Now().Before(until) }
 		for i := range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			// An object that changes more often than in ten seconds, with nothing to be repaired, is looked at later (repairs.go).
 			f.clock.SetTime(f.clock.Now().Add(10 * time.Second))
@@ -47,20 +47,20 @@ func TestPropertyOfHolds(t *testing.T) {
 			case "end":
 				if f.clock.Now().Before(until) { // The last moment at which it is in force, and the next one.
 					f.clock.SetTime(until.Add(-time.Nanosecond))
-					f.check(rt, value, label, isPending)
+					f.check(rt, value, label, isHeld)
 					f.clock.SetTime(until)
 				}
 			case "restart":
 				f.restart("m")
 			}
-			value, label = f.check(rt, value, label, isPending)
+			value, label = f.check(rt, value, label, isHeld)
 		}
 	})
 }
 
 // check does what is due, and compares the object with what it is to be: the edit during a hold, else what the manifest says.
-func (f *fixture) check(rt *rapid.T, value, label string, isPending func() bool) (string, string) {
-	if !isPending() {
+func (f *fixture) check(rt *rapid.T, value, label string, isHeld func() bool) (string, string) {
+	if !isHeld() {
 		value, label = "1", "ours"
 	}
 	f.triggers.endHolds()

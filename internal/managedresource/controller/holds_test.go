@@ -68,7 +68,7 @@ func (f *fixture) wants(what, rule, name, value string) {
 	}
 }
 
-func (f *fixture) isPending(name string) bool {
+func (f *fixture) isHeld(name string) bool {
 	_, found := f.live(name).GetAnnotations()[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	return found
 }
@@ -97,7 +97,7 @@ func TestHoldOnAnObject(t *testing.T) {
 	expect.True(t, next == 0 && !f.nothingIsOutOfSync("m"), "MRF-13: nothing is due at the end; next in %s", next)
 	f.complete("m")
 	f.wants("at the end", "MRF-13", "a", "1")
-	expect.False(t, f.isPending("a"), "MRF-13: the annotation stays")
+	expect.False(t, f.isHeld("a"), "MRF-13: the annotation stays")
 	if got := f.events(); strings.Count(got, "HoldEnded: The hold on v1/ConfigMap/n/a ended, and it was repaired at data.v") != 1 || strings.Count(got, "HoldBegan") != 1 {
 		t.Errorf("MRF-14: events: %s", got)
 	}
@@ -172,7 +172,7 @@ func TestWhatAHoldCovers(t *testing.T) {
 	f.wants("held", "MRF-10", "a", "theirs")
 	live := f.live("a")
 	expect.Equal(t, live.GetLabels()["l"], "theirs", "MRF-10: the label")
-	if live.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" || !f.isPending("a") {
+	if live.GetLabels()[resourcesv1alpha1.LabelManagedBy] != "gardener" || live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin] != "n/m" || !f.isHeld("a") {
 		t.Errorf("MRF-12: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
 	}
 	f.passes(time.Hour)
@@ -249,7 +249,7 @@ func TestDuringAHold(t *testing.T) {
 			f.wants("during", strings.Split(name, "/")[0], "a", tc.during)
 			f.passes(time.Hour)
 			f.wants("at the end", "MRF-13", "a", "1")
-			expect.False(t, f.isPending("a"), "MRF-13: the annotation stays")
+			expect.False(t, f.isHeld("a"), "MRF-13: the annotation stays")
 		})
 	}
 }
@@ -270,8 +270,8 @@ func TestHoldsThatAreRefused(t *testing.T) {
 			f := heldFixture(t)
 			set(f)
 			f.wants("refused", "MRF-11", "a", "1")
-			if got := f.events(); f.isPending("a") || !strings.Contains(got, "HoldRefused: The hold on v1/ConfigMap/n/a was refused and removed: annotation resources.gardener.cloud/leave-alone-") {
-				t.Errorf("held %t; events: %s", f.isPending("a"), got)
+			if got := f.events(); f.isHeld("a") || !strings.Contains(got, "HoldRefused: The hold on v1/ConfigMap/n/a was refused and removed: annotation resources.gardener.cloud/leave-alone-") {
+				t.Errorf("held %t; events: %s", f.isHeld("a"), got)
 			}
 		})
 	}
@@ -302,8 +302,8 @@ func TestWhoMayHold(t *testing.T) {
 				return
 			}
 			f.wants("forbidden", "MRF-15", "a", "1")
-			if got := f.events(); !strings.Contains(got, "HoldRefused: v1/ConfigMap/n/a was repaired in spite of its annotation") || !f.isPending("a") || total(t, f.Metrics.held) != 0 {
-				t.Errorf("the annotation stays: %t; events: %s", f.isPending("a"), got)
+			if got := f.events(); !strings.Contains(got, "HoldRefused: v1/ConfigMap/n/a was repaired in spite of its annotation") || !f.isHeld("a") || total(t, f.Metrics.held) != 0 {
+				t.Errorf("the annotation stays: %t; events: %s", f.isHeld("a"), got)
 			}
 		})
 	}
