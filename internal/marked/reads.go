@@ -16,7 +16,7 @@ import (
 // refresh lists the marked objects, unless the list is recent enough. References that pass meanwhile wait for the one
 // list.
 func (s *Set) refresh(ctx context.Context) {
-	if !s.stale() {
+	if !s.isOutdated() {
 		return
 	}
 	select {
@@ -25,7 +25,7 @@ func (s *Set) refresh(ctx context.Context) {
 		return
 	}
 	defer func() { <-s.looking }()
-	if !s.stale() {
+	if !s.isOutdated() {
 		return
 	}
 	began := s.Clock.Now()
@@ -43,8 +43,8 @@ func (s *Set) refresh(ctx context.Context) {
 	}
 }
 
-// stale reports whether the list may lack objects that the collector deletes soon.
-func (s *Set) stale() bool {
+// isOutdated reports whether the list may lack objects that the collector deletes soon.
+func (s *Set) isOutdated() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()

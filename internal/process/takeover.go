@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/espalier-project/espalier/internal/shadow"
+	"github.com/espalier-project/espalier/internal/dryrun"
 )
 
 // Exit codes of the takeover: some writes, and an unknown answer.
@@ -23,9 +23,9 @@ const (
 	takeoverOf = 2
 )
 
-// Takeover returns the command that prints what the first pass of an executable would write. rehearse runs that pass in a rehearsal; flags are those
-// that lead to its configuration.
-func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Context, *pflag.FlagSet, *DryRun) error) Subcommand {
+// Takeover returns the command that prints the writes that the first pass of an executable would make. pass runs that pass as a dry run;
+// flags adds the flags that lead to its configuration.
+func Takeover(name string, flags func(*pflag.FlagSet), pass func(context.Context, *pflag.FlagSet, *DryRun) error) Subcommand {
 	var format OutputFormat
 	var dryRun bool
 	var limit time.Duration
@@ -49,7 +49,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 			ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer cancel()
 			r := newDryRun(Stderr(), limit)
-			failed := rehearse(ctx, set, r)
+			failed := pass(ctx, set, r)
 			report := r.report()
 			if err := report.print(out, format, failed == nil); err != nil || failed != nil {
 				return errors.Join(failed, err)
@@ -62,7 +62,7 @@ func Takeover(name string, flags func(*pflag.FlagSet), rehearse func(context.Con
 // takeoverReport is the output of the command.
 type takeoverReport struct {
 	// Writes are the writes of the first pass.
-	Writes []shadow.Write `json:"writes"`
+	Writes []dryrun.Write `json:"writes"`
 	// TokensTakenForAccepted counts the tokens that the pass would ask the API server about, which is a write.
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
 }
@@ -101,7 +101,7 @@ func (r *takeoverReport) print(out io.Writer, format OutputFormat, complete bool
 }
 
 // line is a write as text.
-func line(w shadow.Write) string {
+func line(w dryrun.Write) string {
 	kind := w.Resource
 	if w.Group != "" {
 		kind += "." + w.Group
@@ -123,11 +123,11 @@ func line(w shadow.Write) string {
 }
 
 func (r *DryRun) report() *takeoverReport {
-	report := &takeoverReport{Writes: []shadow.Write{}}
+	report := &takeoverReport{Writes: []dryrun.Write{}}
 	for _, s := range r.servers {
 		report.Writes = append(report.Writes, s.Writes()...)
 		report.TokensTakenForAccepted += s.Assumed()
 	}
-	slices.SortStableFunc(report.Writes, shadow.Compare)
+	slices.SortStableFunc(report.Writes, dryrun.Compare)
 	return report
 }

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-project/espalier/internal/shadow"
+	"github.com/espalier-project/espalier/internal/dryrun"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
 // CLI-8: a write is one line, with what it is for and the paths that change.
 func TestTakeoverReport(t *testing.T) {
-	report := takeoverReport{TokensTakenForAccepted: 2, Writes: []shadow.Write{
+	report := takeoverReport{TokensTakenForAccepted: 2, Writes: []dryrun.Write{
 		{Cluster: "source", Verb: "patch", Group: "resources.gardener.cloud", Resource: "managedresources", Subresource: "status", Namespace: "n", Name: "m", Controller: "health", Fields: []string{"status.conditions"}},
 		{Cluster: "target", Verb: "update", Resource: "configmaps", Namespace: "k", Name: "c", Controller: "managedresource", For: "n/m"},
 		{Cluster: "target", Verb: "create", Resource: "namespaces", Name: "x"},
@@ -30,7 +30,7 @@ Tokens that were taken for accepted, as to ask the API server is a write: 2.
 `},
 		"CLI-8 nothing":     {takeoverReport{}, "", true, "No writes.\n"},
 		"CLI-8 ended early": {takeoverReport{}, "", false, "0 writes until the pass ended early.\n"},
-		"CLI-8 yaml":        {takeoverReport{Writes: []shadow.Write{}}, "yaml", true, "writes: []\n"},
+		"CLI-8 yaml":        {takeoverReport{Writes: []dryrun.Write{}}, "yaml", true, "writes: []\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

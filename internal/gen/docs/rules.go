@@ -11,7 +11,7 @@ import (
 // seedRules is the reference page of the SeedAuthorizer's rules, made from the table.
 func seedRules() string {
 	var out strings.Builder
-	rules, steps, specials := seedrules.SeedReference()
+	rules, steps, exceptions := seedrules.SeedReference()
 	out.WriteString(`# Rules of the SeedAuthorizer
 
 Generated from the table of rules.
@@ -37,14 +37,14 @@ The first step that holds decides; a step without a result ends with no opinion.
 		fmt.Fprintf(&out, "- %s\n", strings.TrimSuffix(strings.Join(s, ": "), ": no opinion"))
 	}
 	out.WriteString("\nAn object of a watched kind that the graph has not seen yet is read once before SA-14.\n")
-	writeSpecials(&out, specials)
+	writeExceptions(&out, exceptions)
 	return out.String()
 }
 
 // shootRules is the reference page of the ShootAuthorizer's rules.
 func shootRules() string {
 	var out strings.Builder
-	rules, specials, gardenadm := seedrules.ShootReference()
+	rules, exceptions, gardenadm := seedrules.ShootReference()
 	out.WriteString(`# Rules of the ShootAuthorizer
 
 Generated from the table of rules. Steps and columns are those of the [SeedAuthorizer](seed-authorizer-rules.md);
@@ -52,7 +52,7 @@ paths lead to the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) 
 
 `)
 	writeRules(&out, rules)
-	writeSpecials(&out, append(specials,
+	writeExceptions(&out, append(exceptions,
 		[]string{"SH-16b", "gardenlets read the own bootstrap token in kube-system: by the name that follows from the shoot's and a description that " +
 			"names the shoot or a ManagedSeed of it"},
 		[]string{"SH-16c", "gardenlets delete a bootstrap token whose description names the shoot"},
@@ -98,9 +98,9 @@ func writeRules(out *strings.Builder, rules [][]string) {
 	}
 }
 
-func writeSpecials(out *strings.Builder, specials [][]string) {
+func writeExceptions(out *strings.Builder, exceptions [][]string) {
 	out.WriteString("\n## Special cases\n\nThey allow:\n\n")
-	for _, s := range specials {
+	for _, s := range exceptions {
 		fmt.Fprintf(out, "- %s: %s\n", s[0], escapeCell(withRead(s[1])))
 	}
 }

@@ -22,11 +22,11 @@ type judgedAt struct {
 }
 
 // due returns the judgements that change a condition and may be written now, and the time until the others may be,
-// zero if there are no others. The first judgement of new content is never held back. If one judgement is due, the
+// zero if there are no others. The first judgement of new content is never delayed. If one judgement is due, the
 // others share its write.
 func (p pace) due(conditions meta.Conditions, judgements []meta.ConditionChange,
 	now time.Time) (due []meta.ConditionChange, later time.Duration) {
-	var held []meta.ConditionChange
+	var delayed []meta.ConditionChange
 	for _, judgement := range judgements {
 		if _, changed := conditions.With(now, judgement); !changed {
 			continue
@@ -40,10 +40,10 @@ func (p pace) due(conditions meta.Conditions, judgements []meta.ConditionChange,
 			due = append(due, judgement)
 			continue
 		}
-		held, later = append(held, judgement), max(later, wait)
+		delayed, later = append(delayed, judgement), max(later, wait)
 	}
 	if len(due) > 0 {
-		return append(due, held...), 0
+		return append(due, delayed...), 0
 	}
 	return nil, later
 }

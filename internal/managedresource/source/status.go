@@ -186,10 +186,10 @@ func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 
 // Lag returns the time until Get returns the version in the cache, however old that is; zero if it does so already.
 func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
-	held := s.writtenOf(key)
+	ours := s.writtenOf(key)
 	cached := &resourcesv1alpha1.ManagedResource{}
-	if now := s.clock.Now(); held.mr != nil && s.reader.Get(ctx, key, cached) == nil && held.counts(cached, now) {
-		return held.at.Add(lag).Sub(now) + time.Second
+	if now := s.clock.Now(); ours.mr != nil && s.reader.Get(ctx, key, cached) == nil && ours.counts(cached, now) {
+		return ours.at.Add(lag).Sub(now) + time.Second
 	}
 	return 0
 }

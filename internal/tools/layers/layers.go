@@ -71,7 +71,7 @@ var layers = []layer{
 			"internal/marked",
 			"internal/crdwatch",
 			"internal/selectors",
-			"internal/shadow",
+			"internal/dryrun",
 			"internal/managedresource/target",
 			"internal/managedresource/source",
 			"internal/seedauthorizer/garden",

@@ -271,11 +271,14 @@ func (c codeBase) watchers() int {
 
 // own are the words for which the field has a term; a part of an identifier is compared without regard to case and to a plural.
 var own = map[string]string{
-	"acquitted": "unmarked", "condemned": "marked for deletion", "crowd": "admission buffer", "doubt": "out of sync",
-	"finding": "object", "former": "previous", "guest": "request", "heir": "next owner",
-	"keeper": "owner", "ledger": "objects", "livefallback": "read-through", "looked": "read", "looks": "reads",
-	"news": "events", "patient": "queued", "rehearsal": "dry run", "settle": "complete", "settled": "complete", "sighting": "observation",
-	"spared": "unmarked", "stray": "orphan", "suspect": "out of sync", "tells": "reports", "told": "reported", "unsure": "out of sync",
+	"acquit": "unmark", "acquitted": "unmarked", "condemn": "mark for deletion", "condemned": "marked for deletion", "crowd": "admission buffer",
+	"dirty": "out of sync", "doubt": "out of sync", "elsewhere": "in another namespace", "fate": "outcome", "finding": "object",
+	"former": "previous", "guest": "request", "heed": "check", "heeded": "checked", "heir": "next owner", "keeper": "owner",
+	"law": "property", "ledger": "objects", "livefallback": "read-through", "looked": "read", "looks": "reads", "news": "events",
+	"patient": "queued", "piece": "work item", "rehearsal": "dry run", "room": "space", "settle": "complete", "settled": "complete",
+	"sighting": "observation", "spared": "unmarked", "special": "exception", "stale": "out of sync", "stray": "orphan",
+	"suspect": "out of sync", "tell": "report", "tells": "reports", "told": "reported", "trail": "write log", "unsure": "out of sync",
+	"untold": "unreported", "verdict": "health status, decision",
 }
 
 // ownWords returns "<file>:<line> <identifier>: <term of the field>" for the first declaration in a folder of each identifier with a word of

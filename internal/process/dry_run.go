@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
-	"github.com/espalier-project/espalier/internal/shadow"
+	"github.com/espalier-project/espalier/internal/dryrun"
 )
 
 const (
@@ -41,12 +41,12 @@ type DryRun struct {
 	// limit is the time that Run may take.
 	limit   time.Duration
 	names   []string
-	servers []*shadow.Server
+	servers []*dryrun.Server
 	configs []*rest.Config
 }
 
 func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
-	return &DryRun{Log: shadow.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress, limit: limit}
+	return &DryRun{Log: dryrun.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress, limit: limit}
 }
 
 // RESTConfig is like the function RESTConfig, for a client that reads only. Two of the same cluster share the writes
@@ -60,7 +60,7 @@ func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.C
 		at := slices.IndexFunc(r.configs, func(c *rest.Config) bool { return c.Host == config.Host && c.APIPath == config.APIPath })
 		if at < 0 {
 			at = len(r.servers)
-			r.names, r.servers, r.configs = append(r.names, name), append(r.servers, shadow.New(name)), append(r.configs, config)
+			r.names, r.servers, r.configs = append(r.names, name), append(r.servers, dryrun.New(name)), append(r.configs, config)
 		}
 		config.Wrap(r.servers[at].Wrap)
 		return config, nil
@@ -118,7 +118,7 @@ func (r *DryRun) print(format string, values ...any) {
 
 // activity has the counters that change while there is work left.
 type activity struct {
-	shadow.Activity
+	dryrun.Activity
 	// rounds counts the reconciliations of all controllers.
 	rounds float64
 	// busy counts requests and reconciliations under way, and those that wait for one.
