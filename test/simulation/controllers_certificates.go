@@ -202,10 +202,10 @@ func (t *certificates) look() {
 	t.past = append(t.past, now)
 }
 
-// from returns what there was at a time or later.
+// from returns what there was at a time or later, also what changed at that time: an object may be deleted in the moment in which it is read.
 func (t *certificates) from(at time.Time) []population {
 	for i := len(t.past) - 1; i >= 0; i-- {
-		if !t.past[i].since.After(at) {
+		if t.past[i].since.Before(at) {
 			return t.past[i:]
 		}
 	}
