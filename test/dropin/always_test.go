@@ -87,8 +87,7 @@ func takeOverAlwaysUpdate(t *testing.T, profile, defaults string) {
 	})
 	delete(beforeTarget, "v1/ConfigMap/"+leftOver(name))
 	expect.DeepEqual(t, target.versions(t, "kube-system"), beforeTarget, "changed in the target")
-	if conflicts := append(source.requests(t, inSource, conflict), target.requests(t, inTarget, conflict)[conflictsBefore:]...); len(conflicts) > 0 {
-		t.Errorf("conflicts: %v", conflicts)
-	}
+	expect.Empty(t, append(source.requests(t, inSource, conflict), target.requests(t, inTarget, conflict)[conflictsBefore:]...),
+		"conflicts")
 	p.stop()
 }

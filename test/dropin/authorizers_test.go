@@ -82,11 +82,8 @@ func TestAgents(t *testing.T) {
 	}
 	inSource, inShoot := "system:serviceaccount:"+namespace+":node-agent-authorizer", "system:serviceaccount:kube-system:node-agent-authorizer"
 	for user, on := range map[string]*audited{inSource: source, inShoot: target} {
-		if refused := on.requests(t, user, forbidden); len(refused) > 0 {
-			t.Errorf("NAA-6: %s was refused: %v", user, refused)
-		}
-		if written := on.requests(t, user, func(r *request) bool { return writes(r) || r.Object.Resource == "leases" }); len(written) > 0 {
-			t.Errorf("NAA-1: %s writes: %v", user, written)
-		}
+		expect.Empty(t, on.requests(t, user, forbidden), "NAA-6: %s was refused", user)
+		expect.Empty(t, on.requests(t, user, func(r *request) bool { return writes(r) || r.Object.Resource == "leases" }),
+			"NAA-1: %s writes", user)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,9 +177,7 @@ func TestDeployedSeed(t *testing.T) {
 		t.Errorf("DPL-90: status %d", status)
 	}
 	mr := d.release("deployed-seed", ptr.To("seed"))
-	if want := []string{"resources.gardener.cloud/gardener-resource-manager-seed"}; !slices.Equal(mr.Finalizers, want) {
-		t.Errorf("DPL-20, MRK-3: got the finalizers %q, want %q", mr.Finalizers, want)
-	}
+	expect.DeepEqual(t, mr.Finalizers, []string{"resources.gardener.cloud/gardener-resource-manager-seed"}, "DPL-20, MRK-3")
 	// NP-1, R1: under the profile there are policies for Pods that exist.
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "deployed"}, Ports: []corev1.ServicePort{{Port: 80}}}}
 	service.Namespace, service.Name = "garden", "deployed"
@@ -225,9 +222,7 @@ func TestDeployedShoot(t *testing.T) {
 	if err := target.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "gardener-resource-manager"}, account); err != nil {
 		t.Fatalf("DPL-83: the ServiceAccount that the access Secret names: %v", err)
 	}
-	if ptr.Deref(account.AutomountServiceAccountToken, true) {
-		t.Error("TR-13: its token is mounted")
-	}
+	expect.False(t, ptr.Deref(account.AutomountServiceAccountToken, true), "TR-13: its token is mounted")
 	binding := &rbacv1.ClusterRoleBinding{}
 	must.Succeed(t, target.client.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, binding))
 	expect.Equal(t, binding.Annotations["resources.gardener.cloud/origin"], clusterID+":"+d.namespace+"/"+rightsName, "MRC-8: got the origin")
@@ -261,17 +256,13 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 	inventory := mr.Status.Resources
 	target.StopAPIServer()
 	d.asleep(p, mr, inventory)
-	if err := p.probe(p.container.ReadinessProbe); err != nil {
-		t.Errorf("DPL-70: since the target is away: %v", err)
-	}
+	expect.Succeed(t, p.probe(p.container.ReadinessProbe), "DPL-70: since the target is away")
 	p.stop()
 
 	p = source.startImage(t, d.namespace, d.app, d.defaults)
 	source.leadsAs(t, d.namespace, d.app)
 	d.asleep(p, mr, inventory)
-	if err := p.probe(p.container.LivenessProbe); err != nil {
-		t.Errorf("DPL-69: while the target is away: %v", err)
-	}
+	expect.Succeed(t, p.probe(p.container.LivenessProbe), "DPL-69: while the target is away")
 	_, checks := p.Get(p.port(p.container.ReadinessProbe.HTTPGet.Port), "/readyz?verbose")
 	if failed := strings.Count(checks, "[-]"); failed != 1 || !strings.Contains(checks, "[-]target-informer-sync") {
 		t.Errorf("PRC-55: while the target is away: %s", checks)
@@ -402,18 +393,15 @@ func TestDeployedGarden(t *testing.T) {
 		secret := object{"verb": "get", "resource": "secrets", "version": "v1", "namespace": "garden", "name": "x"}
 		expect.Equal(t, c.decision(c.client(a.ca), "https://gardener-admission-controller/webhooks/auth/seed", "v1", "somebody", nil, secret), noOpinion, "ADM-2: allowed, denied, failed")
 	})
-	if now := own.live(t, "apps/v1", "Deployment", "garden", a.app); now.GetResourceVersion() != deployed {
-		t.Errorf("ADM-30: the Deployment went from version %s to %s", deployed, now.GetResourceVersion())
-	}
+	expect.Equal(t, own.live(t, "apps/v1", "Deployment", "garden", a.app).GetResourceVersion(), deployed,
+		"ADM-30: the version of the Deployment")
 	c.stop()
 	g.down(first.Name, a.app+"-runtime")
 	v.down(second.Name, a.app+"-virtual", rightsName)
 	for _, p := range []*pod{runtimeManager, gardenManager} {
 		p.stop()
 	}
-	if refused := garden.requests(t, "system:serviceaccount:kube-system:"+a.app, forbidden); len(refused) > 0 {
-		t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
-	}
+	expect.Empty(t, garden.requests(t, "system:serviceaccount:kube-system:"+a.app, forbidden), "ADM-41 … ADM-48: refused")
 	if err := own.client.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: a.app}, &appsv1.Deployment{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("ADM-30: the Deployment is left: %v", err)
 	}

@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -115,9 +116,7 @@ func takeover(t *testing.T, executable, configuration string, environment ...str
 
 func (d *dryRun) is(t *testing.T, code int, writes ...string) {
 	t.Helper()
-	if d.code != code {
-		t.Errorf("exit code %d, want %d: %s", d.code, code, d.stderr)
-	}
+	expect.Equal(t, d.code, code, "exit code, with the errors %s", d.stderr)
 	if diff := cmp.Diff(writes, d.writes); diff != "" {
 		t.Errorf("writes: %s\n%s", diff, d.stderr)
 	}
@@ -127,9 +126,7 @@ func (d *dryRun) is(t *testing.T, code int, writes ...string) {
 func (a *audited) reads(t *testing.T, user string) {
 	t.Helper()
 	sent := a.requests(t, user, func(r *request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) })
-	if len(sent) > 0 {
-		t.Errorf("sent to the %s cluster: %v", a.Name, sent)
-	}
+	expect.Empty(t, sent, "sent to the %s cluster", a.Name)
 }
 
 // MR-25, MRX-1: takeover --dry-run prints each write of the first pass, and sends none.
@@ -175,9 +172,8 @@ func TestTakeoverDryRun(t *testing.T) {
 		`target update certificatesigningrequests/approval /`+request+` status.conditions`,
 		`target update secrets kube-system/dry data.a`)
 	for _, secret := range []string{"c2VjcmV0", "MQ==", "eyJhbGciOi"} {
-		if strings.Contains(drifted.stdout+drifted.stderr, secret) {
-			t.Errorf("content of a Secret is printed: %s", secret)
-		}
+		expect.False(t, strings.Contains(drifted.stdout+drifted.stderr, secret),
+			"content of a Secret is printed: %s", secret)
 	}
 
 	// A ManagedResource that waits for somebody to delete its objects.
@@ -185,9 +181,7 @@ func TestTakeoverDryRun(t *testing.T) {
 	must.Succeed(t, source.client.Delete(t.Context(), mr))
 	deleting := takeover(t, "resource-manager", configuration, in...)
 	for _, want := range []string{"target delete configmaps kube-system/dry", "target delete deployments kube-system/dry", "target delete clusterroles /dry"} {
-		if !slices.Contains(deleting.writes, want) {
-			t.Errorf("not printed: %s of %v", want, deleting.writes)
-		}
+		expect.True(t, slices.Contains(deleting.writes, want), "not printed: %s of %v", want, deleting.writes)
 	}
 	if deleting.code != 1 || !slices.ContainsFunc(deleting.writes, func(w string) bool {
 		return w == "source patch managedresources "+namespace+"/"+system.name+" metadata.finalizers"
@@ -259,13 +253,9 @@ func TestTakeoverDryRunOfOthers(t *testing.T) {
 	for _, want := range []string{
 		"source create networkpolicies garden/egress-to-dry-tcp-8443", "source create networkpolicies garden/ingress-to-dry-tcp-8443", "source delete networkpolicies garden/ingress-to-gone-tcp-1",
 	} {
-		if !slices.Contains(got.writes, want) {
-			t.Errorf("not printed: %s of %v\n%s", want, got.writes, got.stderr)
-		}
+		expect.True(t, slices.Contains(got.writes, want), "not printed: %s of %v\n%s", want, got.writes, got.stderr)
 	}
-	if got.code != 1 {
-		t.Errorf("exit code %d: %s", got.code, got.stderr)
-	}
+	expect.Equal(t, got.code, 1, "exit code, with the errors %s", got.stderr)
 	s.reads(t, reader)
 
 	g := get(t, virtualGarden)

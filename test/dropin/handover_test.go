@@ -22,6 +22,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -114,9 +115,7 @@ func TestHandOverSees(t *testing.T) {
 		"needless of theirs":   {h.needless(log, h.theirs), []string{"update configmaps /a"}},
 		"deleted, but not for": {h.deletions(log), []string{"delete configmaps /b"}},
 	} {
-		if !slices.Equal(tc.got, tc.want) {
-			t.Errorf("%s: %v, want %v", what, tc.got, tc.want)
-		}
+		expect.DeepEqual(t, tc.got, tc.want, "%s", what)
 	}
 }
 

@@ -163,9 +163,7 @@ func TestImageVectorOverwrite(t *testing.T) {
 		}
 	}
 	for _, image := range deployersVector.Images {
-		if !names[image.Name] {
-			t.Errorf("DPL-110: the page does not overwrite %s", image.Name)
-		}
+		expect.True(t, names[image.Name], "DPL-110: the page does not overwrite %s", image.Name)
 	}
 }
 

@@ -302,14 +302,12 @@ func (m *mode) run(t *testing.T, name string, source, target *audited) {
 	})
 	left := &resourcesv1alpha1.ManagedResource{}
 	must.Succeed(t, source.client.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: name + "-others"}, left))
-	if len(left.Finalizers) > 0 || len(left.Status.Conditions) > 0 || left.ResourceVersion == "" {
-		t.Errorf("DPL-20: it looks after another class: %v", left)
-	}
+	expect.True(t, len(left.Finalizers) == 0 && len(left.Status.Conditions) == 0 && left.ResourceVersion != "",
+		"DPL-20: it looks after another class: %v", left)
 	must.Succeed(t, source.client.Delete(t.Context(), left))
 	p.stop()
-	if refused := source.requests(t, "system:serviceaccount:"+m.namespace+":"+app, forbidden); len(refused) > 0 {
-		t.Errorf("DPL-100, DPL-101: refused: %v", refused)
-	}
+	expect.Empty(t, source.requests(t, "system:serviceaccount:"+m.namespace+":"+app, forbidden),
+		"DPL-100, DPL-101: refused")
 }
 
 // workers are those of each controller that runs.

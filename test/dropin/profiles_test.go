@@ -149,17 +149,12 @@ func TestGardenByProfile(t *testing.T) {
 			}
 		}
 		p.absent(ca, "https://gardener-admission-controller.garden", "/debug/resource-dependency-graph", "/debug/resource-dependency-graph-shoot")
-		if status, _ := p.Get(p.ports[2723], "/metrics"); status != http.StatusOK {
-			t.Errorf("ADM-39: status %d", status)
-		}
+		expect.Equal(t, expect.First(p.Get(p.ports[2723], "/metrics")), http.StatusOK, "ADM-39: status")
 		p.stop()
 		user := "system:serviceaccount:kube-system:gardener-admission-controller"
-		if refused := g.requests(t, user, forbidden); len(refused) > 0 {
-			t.Errorf("ADM-41 … ADM-48: refused: %v", refused)
-		}
-		if watches := g.requests(t, user, func(r *request) bool { return r.Verb == "watch" }); len(watches) == 0 {
-			t.Error("ADM-40: by the roles of a garden it watches nothing")
-		}
+		expect.Empty(t, g.requests(t, user, forbidden), "ADM-41 … ADM-48: refused")
+		expect.True(t, len(g.requests(t, user, func(r *request) bool { return r.Verb == "watch" })) != 0,
+			"ADM-40: by the roles of a garden it watches nothing")
 		if leases := g.requests(t, user, func(r *request) bool {
 			return writes(r) || r.Object.Resource == "leases" && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
 		}); len(leases) > 0 {

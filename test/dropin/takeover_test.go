@@ -294,9 +294,7 @@ func TestHandBack(t *testing.T) {
 	for _, c := range found {
 		condition, _ := c.(object)
 		for _, key := range []string{"lastTransitionTime", "lastUpdateTime"} {
-			if _, err := time.Parse(time.RFC3339, text(condition, key)); err != nil {
-				t.Errorf("MRA-7: %v", err)
-			}
+			expect.Succeed(t, expect.ErrorOf(time.Parse(time.RFC3339, text(condition, key))), "MRA-7")
 			condition[key] = time.Unix(0, 0).UTC().Format(time.RFC3339)
 		}
 	}
@@ -418,9 +416,7 @@ func TestNetworkPolicies(t *testing.T) {
 	list := &corev1.ServiceList{}
 	must.Succeed(t, s.client.List(t.Context(), list))
 	p.looked(map[string]int{"networkpolicy": len(list.Items)})
-	if got := s.requests(t, inSeed, ofOld); len(got) > 0 {
-		t.Errorf("NP-9: written: %v", got)
-	}
+	expect.Empty(t, s.requests(t, inSeed, ofOld), "NP-9: written")
 	// The stale ones among them are deleted, which proves that they are known as ours.
 	must.Succeed(t, s.client.Delete(t.Context(), service("old")))
 	eventually(t, patience, func() error {

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -43,9 +44,7 @@ func (p *pod) hooks(ca *authority, file string, values map[string]string, namesp
 			}
 		}
 	}
-	if asked == 0 {
-		t.Errorf("%s has no webhooks", file)
-	}
+	expect.True(t, asked != 0, "%s has no webhooks", file)
 }
 
 // absent wants no answer under paths of webhooks that the configuration leaves off (IDX-1).

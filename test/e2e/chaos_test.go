@@ -81,9 +81,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 	}
 	p := start(t, nothingWaits)
 	remove(t, ns, "mr")
-	if objects := listed(t, ns); len(objects) != 0 {
-		t.Errorf("leaked: %v", objects)
-	}
+	expect.Empty(t, listed(t, ns), "leaked")
 	must.Succeed(t, landscape.ShootClient.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	p.Kill()
 }
@@ -172,9 +170,7 @@ func TestLeaderChange(t *testing.T) {
 	settled(t, ns, "mr")
 	second := start(t, config)
 	ready(t, second)
-	if strings.Contains(second.Output(), "Using cluster id") {
-		t.Error("PRC-21: the second instance works, too")
-	}
+	expect.False(t, strings.Contains(second.Output(), "Using cluster id"), "PRC-21: the second instance works, too")
 	if code := first.Stop(); code != 0 {
 		t.Errorf("the first instance ended with %d: %s", code, first.Output())
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -106,9 +107,7 @@ func TestControllersAfterKill(t *testing.T) {
 	})))
 	f.controllers(config())
 	f.collected(right)
-	if !f.hasConfigMap("kept") {
-		t.Error("GC-8: what is in use was deleted")
-	}
+	expect.True(t, f.hasConfigMap("kept"), "GC-8: what is in use was deleted")
 }
 
 // as returns a client of the shoot for a user.

@@ -20,9 +20,7 @@ func TestAPI(t *testing.T) {
 	t.Run("MRA-4b secretRefs is required", func(t *testing.T) {
 		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "none")
 		mr.Object["spec"] = map[string]any{}
-		if err := f.seed.Create(f.ctx, mr); err == nil || !strings.Contains(err.Error(), "secretRefs") {
-			t.Errorf("want an error about secretRefs, got %v", err)
-		}
+		expect.ErrorContains(t, f.seed.Create(f.ctx, mr), "secretRefs")
 	})
 	t.Run("MRA-4b no Secrets", func(t *testing.T) {
 		f.must(f.seed.Create(f.ctx, harness.ManagedResource(f.ns, "empty")))
@@ -30,9 +28,8 @@ func TestAPI(t *testing.T) {
 		if *mr.Status.SecretsDataChecksum != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || len(mr.Status.Resources) != 0 {
 			t.Errorf("MRA-6d: got %v", mr.Status)
 		}
-		if mr.Status.ObservedGeneration != 1 {
-			t.Errorf("MRA-6b: observedGeneration is %d after the first generation", mr.Status.ObservedGeneration)
-		}
+		expect.Equal(t, mr.Status.ObservedGeneration, 1,
+			"MRA-6b: observedGeneration after the first generation")
 	})
 	t.Run("MRA-5 the default of a name", func(t *testing.T) {
 		mr := harness.Object("resources.gardener.cloud/v1alpha1", "ManagedResource", f.ns, "unnamed")
@@ -70,9 +67,8 @@ func TestDecoding(t *testing.T) {
 	for _, name := range []string{"a", "brotli", "crlf"} {
 		f.get("v1", "ConfigMap", name)
 	}
-	if len(mr.Status.Resources) != 4 || mr.Status.ObservedGeneration != 1 {
-		t.Errorf("MRB-2 inventory: got %v", mr.Status.Resources)
-	}
+	expect.True(t, len(mr.Status.Resources) == 4 && mr.Status.ObservedGeneration == 1,
+		"MRB-2 inventory: got %v", mr.Status.Resources)
 
 	f.secret("mr", map[string]string{"e": configMap("e")})
 	f.settled("mr")

@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 	"github.com/espalier-project/espalier/internal/webhook/seccompprofile"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // collectable creates a ConfigMap in the shoot that the garbage collector may collect.
@@ -89,9 +90,7 @@ func TestGarbageCollector(t *testing.T) {
 		return nil
 	})
 	for _, name := range []string{"annotated", "mounted", "rolled-back", "by-init"} {
-		if !f.hasConfigMap(name) {
-			t.Errorf("%s was deleted", name)
-		}
+		expect.True(t, f.hasConfigMap(name), "%s was deleted", name)
 	}
 
 	began := time.Now()
@@ -146,8 +145,6 @@ metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: c, envFrom: [
 	f.must(marked("unused")())
 	_, metrics := process.Get(process.Metrics, "/metrics")
 	for _, series := range []string{`espalier_garbage_collector_acquittals_total{by="managedresource"} 1`, `espalier_garbage_collector_acquittals_total{by="webhook"} 1`} {
-		if !strings.Contains(metrics, series) {
-			t.Errorf("GC-20: there is no %s", series)
-		}
+		expect.Contains(t, metrics, series, "GC-20: metrics")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // BH-HL-1, MRH-10, MRT-8, MRT-14, BH-GEN-3: health follows the object, not the period.
@@ -42,9 +43,8 @@ func TestWorkers(t *testing.T) {
 		}
 		return nil
 	})
-	if strings.Contains(metrics, `controller="garbage-collector"`) {
-		t.Error("COM-1: the garbage collector is off, and has metrics")
-	}
+	expect.False(t, strings.Contains(metrics, `controller="garbage-collector"`),
+		"COM-1: the garbage collector is off, and has metrics")
 }
 
 // MRH-4: a missing object of a kind that nobody serves.

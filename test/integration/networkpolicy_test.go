@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const ours = "networking.resources.gardener.cloud/"
@@ -224,9 +225,7 @@ func TestNetworkPoliciesAfterRestart(t *testing.T) {
 	n.controllers(map[string]any{"networkPolicy": map[string]any{"enabled": true, "namespaceSelectors": []any{map[string]any{"matchLabels": map[string]any{"handled": n.ns}}}}})
 	n.has("s", pair...)
 	n.has("gone")
-	if after := n.policy(n.a, "ingress-to-s-tcp-8080").ResourceVersion; after != before {
-		t.Errorf("NP-10: it was written: %s, %s", before, after)
-	}
+	expect.Equal(t, n.policy(n.a, "ingress-to-s-tcp-8080").ResourceVersion, before, "NP-10: it was written")
 }
 
 // NP-1, COM-3: where nobody looks nothing is written, and Services there have no policies.

@@ -78,9 +78,7 @@ func TestCriticalComponents(t *testing.T) {
 	f.eventually(told("UnscheduledNodeCriticalDaemonSets"))
 	f.must(f.shoot.SubResource("binding").Create(f.ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: name}}))
 	f.eventually(told("UnreadyNodeCriticalPods"))
-	if n := f.readNode(name); !tainted(n, criticalTaint) {
-		t.Error("NCC-6: the taint is gone")
-	}
+	expect.True(t, tainted(f.readNode(name), criticalTaint), "NCC-6: the taint is gone")
 	// It waits for a driver, too, and that is there in time.
 	f.must(f.shoot.Create(f.ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "foo.example.com", NodeID: name}}}}))
 	f.must(f.shoot.Patch(f.ctx, pod, harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"node.gardener.cloud/wait-for-csi-node-foo": "foo.example.com"}}})))

@@ -31,9 +31,8 @@ func TestBarePod(t *testing.T) {
 	f.managed("marker", configMap("marker")) // Once this one is through, the other run is, too.
 	f.applied("marker", "True/ApplySucceeded")
 	f.applied("mr", "True/ApplySucceeded")
-	if after := f.get("v1", "Pod", "p"); after.GetResourceVersion() != before.GetResourceVersion() {
-		t.Error("MR-26: a Pod that is as it should be was written")
-	}
+	expect.Equal(t, f.get("v1", "Pod", "p").GetResourceVersion(), before.GetResourceVersion(),
+		"MR-26: a Pod that is as it should be was written")
 	f.secret("mr", map[string]string{"data.yaml": pod("i:2", "secret-word")})
 	f.eventually(func() error {
 		containers, _, err := unstructured.NestedSlice(f.get("v1", "Pod", "p").Object, "spec", "containers")

@@ -170,8 +170,7 @@ func TestTokens(t *testing.T) {
 	})
 	expect.Equal(t, f.readSecret(f.seed, "bare").ResourceVersion, version, "TR-5: a restart has written the Secret")
 	for _, secret := range []string{"s3cr3t", first, second, last} {
-		if strings.Contains(process.Output()+again.Output()+metrics, secret) {
-			t.Error("a token or what is in a Secret was logged")
-		}
+		expect.False(t, strings.Contains(process.Output()+again.Output()+metrics, secret),
+			"a token or what is in a Secret was logged")
 	}
 }

@@ -270,9 +270,8 @@ func checkNobodyLeft(ctx context.Context, t *testing.T) {
 			t.Errorf("DEP-7: resource-manager cannot be scaled from nothing in %s: %v", namespace, err)
 		}
 		for range 2 {
-			if err := landscape.SeedClient.Create(ctx, decode(t, pod(namespace, ", labels: {"+skips+"}", ""))); err != nil {
-				t.Errorf("DEP-7: resource-manager cannot start in %s: %v", namespace, err)
-			}
+			expect.Succeed(t, landscape.SeedClient.Create(ctx, decode(t, pod(namespace, ", labels: {"+skips+"}", ""))),
+				"DEP-7: resource-manager cannot start in %s", namespace)
 		}
 	}
 	for _, other := range []string{
@@ -283,9 +282,8 @@ func checkNobodyLeft(ctx context.Context, t *testing.T) {
 			t.Errorf("DEP-5: without an answer %s was treated with %v", other, err)
 		}
 	}
-	if err := landscape.SeedClient.Create(ctx, decode(t, pod("hooks-plain", "", ""))); err != nil {
-		t.Errorf("DEP-5: webhooks that are to be ignored refused: %v", err)
-	}
+	expect.Succeed(t, landscape.SeedClient.Create(ctx, decode(t, pod("hooks-plain", "", ""))),
+		"DEP-5: webhooks that are to be ignored refused")
 }
 
 // create creates objects, which go at the end of the test.

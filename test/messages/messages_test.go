@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/golden"
 	"github.com/espalier-project/espalier/test/must"
 )
@@ -53,9 +54,7 @@ func TestMessages(t *testing.T) {
 	}
 	for word, instead := range unclear {
 		for line := range strings.Lines(table.String()) {
-			if strings.Contains(line, word) {
-				t.Errorf("%q is unclear, write %q: %s", word, instead, line)
-			}
+			expect.False(t, strings.Contains(line, word), "%q is unclear, write %q: %s", word, instead, line)
 		}
 	}
 	golden.Compare(t, "messages.md", table.String())

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/internal/marked"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/fake"
 )
 
@@ -82,9 +83,7 @@ func (w *window) come(at string) {
 func (w *window) newReplica(t *testing.T) *marked.Set {
 	connection := clusterOf(w.target, &network{world: w.world, instance: &instance{name: "replica"}, cluster: "target"})
 	target, err := client.New(connection.REST, client.Options{HTTPClient: connection.HTTP, Scheme: scheme.Scheme})
-	if err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, err)
 	return marked.New(marked.Options{Target: target, Period: collectorPeriod, Clock: clock.RealClock{}, Metrics: marked.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
 }
 

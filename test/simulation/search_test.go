@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"pgregory.net/rapid"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -138,16 +139,10 @@ func TestLineage(t *testing.T) {
 		one, err := name.scenario(generator)
 		must.Succeed(t, err)
 		another, err := name.scenario(generator)
-		if err != nil || one.String() != another.String() {
-			t.Errorf("%s: not the same twice, %v", name, err)
-		}
-		if one.String() == plain.String() {
-			t.Errorf("%s: nothing has changed", name)
-		}
+		expect.True(t, err == nil && one.String() == another.String(), "%s: not the same twice, %v", name, err)
+		expect.True(t, one.String() != plain.String(), "%s: nothing has changed", name)
 	}
 	for _, name := range []lineage{"", "x", "1/", "1/x"} {
-		if _, err := name.scenario(generator); err == nil {
-			t.Errorf("%q names a scenario", name)
-		}
+		expect.Error(t, expect.ErrorOf(name.scenario(generator)), "%q names a scenario", name)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestAuthorizersOnlyRead: what decides changes nothing, and reads nothing by wildcard (NAA-6, ADM-41 to ADM-48).
@@ -28,9 +29,8 @@ func TestAuthorizersOnlyRead(t *testing.T) {
 							t.Errorf("%s/%s may %v", name, c, rule)
 						}
 					}
-					if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources), "*") {
-						t.Errorf("%s/%s: %v", name, c, rule)
-					}
+					expect.False(t, slices.Contains(slices.Concat(rule.APIGroups, rule.Resources), "*"),
+						"%s/%s: %v", name, c, rule)
 				}
 			}
 		}
@@ -45,9 +45,8 @@ func TestSeedAuthorizer(t *testing.T) {
 		everything := slices.ContainsFunc(all[rbacv1.ClusterRoleBinding](t, r, "ClusterRoleBinding"), func(b *rbacv1.ClusterRoleBinding) bool {
 			return b.Name == "gardener.cloud:system:seeds" && b.Subjects[0].Name == "gardener.cloud:system:seeds"
 		})
-		if everything == enabled {
-			t.Errorf("ADM-7: with the authorizer %v gardenlets may do everything: %v", enabled, everything)
-		}
+		expect.True(t, everything != enabled,
+			"ADM-7: with the authorizer %v gardenlets may do everything: %v", enabled, everything)
 		asked := kubeAPIServer(t, r)
 		if (asked != nil) != enabled {
 			t.Fatalf("ADM-3: with the authorizer %v kube-apiserver is told %v", enabled, asked)
@@ -89,9 +88,7 @@ func TestRestrictionsComeWithAuthorizers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := render(t, "admission-controller", c.values).Text
 			for _, webhook := range []string{"seed-restriction.gardener.cloud", "shoot-restriction.gardener.cloud"} {
-				if got := strings.Contains(text, "name: "+webhook+"\n"); got != c.registered {
-					t.Errorf("%s is registered: %v", webhook, got)
-				}
+				expect.Equal(t, strings.Contains(text, "name: "+webhook+"\n"), c.registered, "%s is registered", webhook)
 			}
 		})
 	}
@@ -115,9 +112,7 @@ func TestVirtualGarden(t *testing.T) {
 	pod := &d.Spec.Template
 	is := func(rule string, got, want any) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", rule, diff)
-		}
+		expect.DeepEqual(t, got, want, "%s", rule)
 	}
 	is("ADM-30", []any{d.Name, d.Labels["app"], d.Labels["role"], d.Labels["high-availability-config.resources.gardener.cloud/type"], *d.Spec.RevisionHistoryLimit, pod.Spec.PriorityClassName},
 		[]any{own, "gardener", "admission-controller", "server", int32(2), "gardener-garden-system-400"})
@@ -166,9 +161,7 @@ func kubeAPIServer(t *testing.T, r *rendered) map[string]string {
 	for _, cm := range all[corev1.ConfigMap](t, r, "ConfigMap") {
 		if strings.HasSuffix(cm.Name, "-kube-apiserver") {
 			for file, content := range cm.Data {
-				if err := yaml.UnmarshalStrict([]byte(content), &map[string]any{}); err != nil {
-					t.Errorf("%s: %v", file, err)
-				}
+				expect.Succeed(t, yaml.UnmarshalStrict([]byte(content), &map[string]any{}), "%s", file)
 			}
 			return cm.Data
 		}
@@ -187,7 +180,7 @@ func TestNodeAgentAuthorizerRights(t *testing.T) {
 // TestAdmissionControllerRights: with everything switched on nothing is forbidden, whatever its webhooks are asked (ADM-41 to ADM-48, OPB-26).
 func TestAdmissionControllerRights(t *testing.T) {
 	s := start(t)
-	must(t, harness.InstallGardenAPI(t.Context(), s.client))
+	must.Succeed(t, harness.InstallGardenAPI(t.Context(), s.client))
 	r := render(t, "admission-controller", cases(t, "admission-controller")["all-features"])
 	p := s.runs(t, "admission-controller", r)
 	p.reviews(t, r)

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // serving returns values with which the executable serves something with a certificate.
@@ -50,7 +53,7 @@ func made(t *testing.T, r *rendered) map[string]*corev1.Secret {
 	for _, object := range r.Objects {
 		if object.GetKind() == "Secret" {
 			secret := &corev1.Secret{}
-			must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret))
+			must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret))
 			all[secret.Name[strings.LastIndex(secret.Name, "-")+1:]] = secret
 		}
 	}
@@ -66,7 +69,7 @@ func bundleOf(t *testing.T, r *rendered) string {
 			continue
 		}
 		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
+		must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
 		for i := range configuration.Webhooks {
 			bundles = append(bundles, string(configuration.Webhooks[i].ClientConfig.CABundle))
 		}
@@ -86,7 +89,7 @@ func verifies(t *testing.T, bundle string, secret *corev1.Secret, service string
 	}
 	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
 	certificate, err := x509.ParseCertificate(block.Bytes)
-	must(t, err)
+	must.Succeed(t, err)
 	_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: service + "." + namespace + ".svc"})
 	return err == nil
 }
@@ -95,14 +98,14 @@ func verifies(t *testing.T, bundle string, secret *corev1.Secret, service string
 func TestSelfSigned(t *testing.T) {
 	s := start(t)
 	config, err := s.Admin()
-	must(t, err)
+	must.Succeed(t, err)
 	s.spaces(t, nil, namespace)
 	for _, name := range charts(t) {
 		values := with(with(serving(name), "tls.selfSigned", true), "namePrefix", "self-signed-")
 		upgraded := func() (*rendered, map[string]*corev1.Secret) {
 			t.Helper()
 			r, err := renderBy(engine.New(config), load(t, name), namespace, values)
-			must(t, err)
+			must.Succeed(t, err)
 			return r, made(t, r)
 		}
 		first, before := upgraded()
@@ -117,20 +120,18 @@ func TestSelfSigned(t *testing.T) {
 			}
 			return string(secrets["ca"].Data[corev1.TLSCertKey])
 		}
-		if !verifies(t, bundle(first, before), before["tls"], service) {
-			t.Errorf("CHT-1: %s: the CA does not verify the certificate", name)
-		}
-		if mounted := deployment(t, first).Spec.Template.Spec.Volumes[1].Secret.SecretName; mounted != before["tls"].Name {
-			t.Errorf("CHT-1: %s: Pods have %s", name, mounted)
-		}
+		expect.True(t, verifies(t, bundle(first, before), before["tls"], service),
+			"CHT-1: %s: the CA does not verify the certificate", name)
+		expect.Equal(t, deployment(t, first).Spec.Template.Spec.Volumes[1].Secret.SecretName, before["tls"].Name,
+			"CHT-1: %s: Pods", name)
 		for _, secret := range before {
-			must(t, s.client.Create(t.Context(), secret.DeepCopy()))
+			must.Succeed(t, s.client.Create(t.Context(), secret.DeepCopy()))
 		}
 		due := func(which string) {
 			t.Helper()
 			secret := before[which].DeepCopy()
 			secret.Annotations["espalier-project/renew-after"] = "2001-01-01"
-			must(t, s.client.Update(t.Context(), secret))
+			must.Succeed(t, s.client.Update(t.Context(), secret))
 		}
 		data := func(secrets map[string]*corev1.Secret, which string) string {
 			return string(secrets[which].Data[corev1.TLSCertKey])
@@ -181,9 +182,7 @@ func TestRolesForPeople(t *testing.T) {
 		"view":   []any{rule("resources.gardener.cloud", []any{"get", "list", "watch"}, "managedresources")},
 		"client": []any{rule("resources.gardener.cloud", read, "managedresources"), rule("", read, "secrets", "events"), rule("", []any{"get"}, "configmaps")},
 	}
-	if diff := cmp.Diff(want, rules); diff != "" {
-		t.Errorf("CHT-2: %s", diff)
-	}
+	expect.DeepEqual(t, rules, want, "CHT-2")
 }
 
 // TestCertificate: of PEM the Secret is made, cert-manager is asked for it, or there is one; nothing is drawn.
@@ -195,9 +194,8 @@ func TestCertificate(t *testing.T) {
 		if made.Name != secret || string(made.Data["tls.crt"]) != "c" || string(made.Data["tls.key"]) != "k" || made.Type != corev1.SecretTypeTLS {
 			t.Errorf("%s: got %v", name, made)
 		}
-		if _, err := tryRender(t, name, with(serving, "tls.certificate", "c")); err == nil || !strings.Contains(err.Error(), "needs its key") {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.ErrorContains(t, expect.ErrorOf(tryRender(t, name, with(serving, "tls.certificate", "c"))), "needs its key",
+			"%s", name)
 		asked := render(t, name, with(serving, "tls.certManager", map[string]any{"enabled": true, "issuerRef": map[string]any{"name": "i"}}))
 		certificate := only[unstructured.Unstructured](t, asked, "Certificate")
 		if at(certificate.Object, "spec.secretName") != secret || at(certificate.Object, "spec.issuerRef.name") != "i" {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const patience = 45 * time.Second
@@ -54,7 +55,7 @@ var (
 func start(t *testing.T) *apiServer {
 	t.Helper()
 	starting.Do(func() { started, startErr = startCluster(filepath.Join(work, "cluster")) })
-	must(t, startErr)
+	must.Succeed(t, startErr)
 	return started
 }
 
@@ -158,7 +159,7 @@ func TestInstall(t *testing.T) {
 func marshal(t testing.TB, v any) string {
 	t.Helper()
 	content, err := yaml.Marshal(v)
-	must(t, err)
+	must.Succeed(t, err)
 	return string(content)
 }
 
@@ -177,17 +178,17 @@ func (s *apiServer) runs(t *testing.T, name string, r *rendered) *process {
 	for _, object := range r.Objects {
 		switch object.GetKind() {
 		case "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
-			must(t, s.client.Create(t.Context(), object.DeepCopy()))
+			must.Succeed(t, s.client.Create(t.Context(), object.DeepCopy()))
 			t.Cleanup(func() { _ = s.client.Delete(context.Background(), object) })
 		}
 	}
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	must(t, s.WriteKubeconfig(kubeconfig, "system:serviceaccount:"+namespace+":"+account, "system:serviceaccounts", "system:serviceaccounts:"+namespace))
+	must.Succeed(t, s.WriteKubeconfig(kubeconfig, "system:serviceaccount:"+namespace+":"+account, "system:serviceaccounts", "system:serviceaccounts:"+namespace))
 	certificates := filepath.Join(dir, "tls")
-	must(t, s.ServingCertificate(certificates))
+	must.Succeed(t, s.ServingCertificate(certificates))
 	ports, err := cluster.FreePorts(3)
-	must(t, err)
+	must.Succeed(t, err)
 	config := configuration(t, r)
 	server := at(config, "server").(map[string]any)
 	for i, listener := range []string{"webhooks", "healthProbes", "metrics"} {
@@ -203,12 +204,12 @@ func (s *apiServer) runs(t *testing.T, name string, r *rendered) *process {
 		connection["kubeconfig"], connection["qps"] = kubeconfig, -1
 	}
 	file := filepath.Join(dir, "config.yaml")
-	must(t, os.WriteFile(file, []byte(marshal(t, config)), 0o600))
+	must.Succeed(t, os.WriteFile(file, []byte(marshal(t, config)), 0o600))
 	p := &process{Cmd: exec.Command(filepath.Join(binaries, name), "--config="+file), log: filepath.Join(dir, "log"), server: ports[0], health: ports[1]}
 	log, err := os.Create(p.log)
-	must(t, err)
+	must.Succeed(t, err)
 	p.Stdout, p.Stderr = log, log
-	must(t, p.Start())
+	must.Succeed(t, p.Start())
 	t.Cleanup(func() {
 		_ = p.Process.Signal(syscall.SIGTERM)
 		err := p.Wait()
@@ -238,7 +239,7 @@ func (s *apiServer) runs(t *testing.T, name string, r *rendered) *process {
 func (s *apiServer) requests(t *testing.T, user string) map[int]map[string]bool {
 	t.Helper()
 	file, err := os.Open(s.audit)
-	must(t, err)
+	must.Succeed(t, err)
 	defer func() { _ = file.Close() }()
 	all := map[int]map[string]bool{}
 	lines := bufio.NewScanner(file)
@@ -262,7 +263,7 @@ func (s *apiServer) requests(t *testing.T, user string) map[int]map[string]bool 
 		}
 		all[event.ResponseStatus.Code][what] = true
 	}
-	must(t, lines.Err())
+	must.Succeed(t, lines.Err())
 	return all
 }
 
@@ -270,7 +271,7 @@ func (s *apiServer) requests(t *testing.T, user string) map[int]map[string]bool 
 func (s *apiServer) granted(t *testing.T, r *rendered, wanted ...string) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + deployment(t, r).Spec.Template.Spec.ServiceAccountName
-	must(t, harness.Poll(t.Context(), patience, func() error {
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 		answered := s.requests(t, user)
 		for what := range answered[http.StatusForbidden] {
 			t.Fatalf("the rendered rights forbid %s", what)

@@ -17,6 +17,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 func TestLint(t *testing.T) {
@@ -24,9 +27,7 @@ func TestLint(t *testing.T) {
 		for c, values := range cases(t, name) {
 			result := lint.RunAll(filepath.Join(deploy, "charts", name), asJSON(values), namespace)
 			for _, message := range result.Messages {
-				if message.Severity >= support.WarningSev {
-					t.Errorf("%s/%s: %v", name, c, message)
-				}
+				expect.True(t, message.Severity < support.WarningSev, "%s/%s: %v", name, c, message)
 			}
 		}
 	}
@@ -44,9 +45,7 @@ func each(t *testing.T, check func(t *testing.T, name, c string, values map[stri
 // TestDeployment: one Deployment with one container, as DPL-60 to DPL-78 and the rules of secure Pods want it.
 func TestDeployment(t *testing.T) {
 	each(t, func(t *testing.T, name, c string, values map[string]any, r *rendered) {
-		if again := render(t, name, values); again.Text != r.Text {
-			t.Error("rendering twice differs")
-		}
+		expect.Equal(t, render(t, name, values).Text, r.Text, "rendering twice differs")
 		d := deployment(t, r)
 		pod := &d.Spec.Template.Spec
 		if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 {
@@ -54,9 +53,7 @@ func TestDeployment(t *testing.T) {
 		}
 		container := &pod.Containers[0]
 		selector, own := labels.SelectorFromSet(d.Spec.Selector.MatchLabels), labels.Set(d.Spec.Template.Labels)
-		if selector.Empty() || !selector.Matches(own) {
-			t.Errorf("DPL-63: %v does not select %v", selector, own)
-		}
+		expect.True(t, !selector.Empty() && selector.Matches(own), "DPL-63: %v does not select %v", selector, own)
 		if bootstrap := strings.Contains(c, "bootstrap"); pod.HostNetwork != bootstrap || pod.HostPID || pod.HostIPC {
 			t.Errorf("DPL-73: host network is %v", pod.HostNetwork)
 		}
@@ -65,17 +62,12 @@ func TestDeployment(t *testing.T) {
 		}
 		security(t, pod, container)
 		for _, quantity := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if request := container.Resources.Requests[quantity]; request.IsZero() {
-				t.Errorf("DPL-71: no %s is requested", quantity)
-			}
+			request := container.Resources.Requests[quantity]
+			expect.False(t, request.IsZero(), "DPL-71: no %s is requested", quantity)
 		}
-		if len(container.EnvFrom) > 0 {
-			t.Error("environment from elsewhere")
-		}
+		expect.Empty(t, container.EnvFrom, "environment from elsewhere")
 		for _, variable := range container.Env {
-			if variable.ValueFrom != nil {
-				t.Errorf("environment variable %s is from elsewhere", variable.Name)
-			}
+			expect.True(t, variable.ValueFrom == nil, "environment variable %s is from elsewhere", variable.Name)
 		}
 		for _, spread := range pod.TopologySpreadConstraints {
 			if !labels.SelectorFromSet(spread.LabelSelector.MatchLabels).Matches(own) || spread.MaxSkew < 1 || spread.WhenUnsatisfiable == "" {
@@ -101,9 +93,7 @@ func security(t *testing.T, pod *corev1.PodSpec, container *corev1.Container) {
 		t.Error("DPL-80: the token is mounted by default")
 	}
 	for _, mount := range container.VolumeMounts {
-		if !mount.ReadOnly {
-			t.Errorf("DPL-76: %s can be written", mount.Name)
-		}
+		expect.True(t, mount.ReadOnly, "DPL-76: %s can be written", mount.Name)
 	}
 }
 
@@ -163,9 +153,7 @@ func served(t *testing.T, r *rendered, config map[string]any) {
 	mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
 		return m.MountPath == "/var/run/secrets/kubernetes.io/serviceaccount"
 	})
-	if mounted != inCluster {
-		t.Errorf("DPL-76: a token of this cluster is mounted: %v, needed: %v", mounted, inCluster)
-	}
+	expect.Equal(t, mounted, inCluster, "DPL-76: a token of this cluster is mounted")
 }
 
 // connections are those of the executable.
@@ -186,24 +174,18 @@ func reachable(t *testing.T, r *rendered) {
 	names := map[string]bool{}
 	for _, object := range r.Objects {
 		key := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-		if names[key] {
-			t.Errorf("%s is there twice", key)
-		}
+		expect.False(t, names[key], "%s is there twice", key)
 		names[key] = true
 	}
 	d := deployment(t, r)
-	if !names["ServiceAccount "+d.Namespace+"/"+d.Spec.Template.Spec.ServiceAccountName] {
-		t.Error("the ServiceAccount is not there")
-	}
+	expect.True(t, names["ServiceAccount "+d.Namespace+"/"+d.Spec.Template.Spec.ServiceAccountName],
+		"the ServiceAccount is not there")
 	for _, binding := range all[rbacv1.ClusterRoleBinding](t, r, "ClusterRoleBinding") {
-		if !names["ClusterRole /"+binding.RoleRef.Name] {
-			t.Errorf("ClusterRole %s is not there", binding.RoleRef.Name)
-		}
+		expect.True(t, names["ClusterRole /"+binding.RoleRef.Name], "ClusterRole %s is not there", binding.RoleRef.Name)
 	}
 	for _, binding := range all[rbacv1.RoleBinding](t, r, "RoleBinding") {
-		if !names["Role "+binding.Namespace+"/"+binding.RoleRef.Name] {
-			t.Errorf("Role %s is not there", binding.RoleRef.Name)
-		}
+		expect.True(t, names["Role "+binding.Namespace+"/"+binding.RoleRef.Name],
+			"Role %s is not there", binding.RoleRef.Name)
 	}
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		for _, object := range r.Objects {
@@ -227,18 +209,15 @@ func disruption(t *testing.T, r *rendered) {
 	d := deployment(t, r)
 	budgets := all[policyv1.PodDisruptionBudget](t, r, "PodDisruptionBudget")
 	if *d.Spec.Replicas < 2 {
-		if len(budgets) > 0 {
-			t.Error("a budget of one Pod")
-		}
+		expect.Empty(t, budgets, "a budget of one Pod")
 		return
 	}
 	if len(budgets) != 1 {
 		t.Fatalf("DPL-88: %d budgets", len(budgets))
 	}
 	may := budgets[0].Spec.MaxUnavailable
-	if may == nil || may.IntValue() < 1 || may.IntValue() >= int(*d.Spec.Replicas) {
-		t.Errorf("DPL-88: %v of %d may go", may, *d.Spec.Replicas)
-	}
+	expect.True(t, may != nil && may.IntValue() >= 1 && may.IntValue() < int(*d.Spec.Replicas),
+		"DPL-88: %v of %d may go", may, *d.Spec.Replicas)
 	if !labels.SelectorFromSet(budgets[0].Spec.Selector.MatchLabels).Matches(labels.Set(d.Spec.Template.Labels)) {
 		t.Error("DPL-88: the budget is about other Pods")
 	}
@@ -261,21 +240,16 @@ func TestRestarts(t *testing.T) {
 		template := func(values map[string]any) string {
 			pod := deployment(t, render(t, name, values)).Spec.Template
 			text, err := json.Marshal(pod)
-			must(t, err)
+			must.Succeed(t, err)
 			return string(text)
 		}
 		before := template(nil)
-		if template(with(nil, "config.logLevel", "debug")) == before {
-			t.Errorf("%s: Pods keep an older configuration", name)
-		}
-		if template(with(nil, "labels.a", "b")) != before {
-			t.Errorf("%s: Pods restart without need", name)
-		}
+		expect.True(t, template(with(nil, "config.logLevel", "debug")) != before,
+			"%s: Pods keep an older configuration", name)
+		expect.Equal(t, template(with(nil, "labels.a", "b")), before, "%s: Pods restart without need", name)
 		for cluster := range load(t, name).Values["kubeconfigs"].(map[string]any) {
 			a, b := template(with(nil, "kubeconfigs."+cluster+".content", "a")), template(with(nil, "kubeconfigs."+cluster+".content", "b"))
-			if a == b {
-				t.Errorf("%s: Pods keep an older kubeconfig of %s", name, cluster)
-			}
+			expect.True(t, a != b, "%s: Pods keep an older kubeconfig of %s", name, cluster)
 		}
 	}
 }
@@ -290,9 +264,7 @@ func TestPorts(t *testing.T) {
 		config := configuration(t, r)
 		served(t, r, config)
 		for path, want := range map[string]any{"server.webhooks.port": 1001.0, "server.healthProbes.port": 1002.0, "server.metrics.port": 1003.0, "server.webhooks.tls.serverCertDir": "/certificates"} {
-			if got := at(config, path); got != want {
-				t.Errorf("%s: %s is %v", name, path, got)
-			}
+			expect.Equal(t, at(config, path), want, "%s: %s", name, path)
 		}
 		// Serializers write zeros for what is unset (CFG-5).
 		r = render(t, name, with(values, "config.server.webhooks.tls.serverCertDir", ""))
@@ -316,9 +288,7 @@ func TestKubeconfigs(t *testing.T) {
 				return volume.Projected.Sources[0].Secret.Name
 			}
 			base := "kubeconfigs." + cluster
-			if got := secretOf(with(nil, base+".secretName", "given")); got != "given" {
-				t.Errorf("%s: got %s", name, got)
-			}
+			expect.Equal(t, secretOf(with(nil, base+".secretName", "given")), "given", "%s", name)
 			if got := secretOf(with(with(nil, base+".secretName", "given"), "config."+section+".kubeconfig", "/some/where/file")); got != "given" {
 				t.Errorf("%s: got %s", name, got)
 			}
@@ -327,9 +297,7 @@ func TestKubeconfigs(t *testing.T) {
 			if made := only[corev1.Secret](t, r, "Secret"); made.Name != secretOf(inline) || string(made.Data["kubeconfig"]) != "secret words" {
 				t.Errorf("%s: got %v", name, made)
 			}
-			if strings.Contains(r.Text, "secret words") {
-				t.Errorf("%s: a kubeconfig is in the open", name)
-			}
+			expect.False(t, strings.Contains(r.Text, "secret words"), "%s: a kubeconfig is in the open", name)
 			token := render(t, name, with(with(nil, base+".secretName", "given"), base+".tokenSecretName", "access"))
 			config := configuration(t, token)
 			volume, _ := mountOf(t, &deployment(t, token).Spec.Template.Spec, at(config, section+".kubeconfig").(string))

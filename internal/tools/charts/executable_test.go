@@ -18,6 +18,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // objects are the documents of a text.
@@ -152,12 +155,8 @@ func agrees(dir, name string, values map[string]any, r *rendered, config string)
 func TestExecutable(t *testing.T) {
 	each(t, func(t *testing.T, name, c string, values map[string]any, r *rendered) {
 		config := configurationText(t, r)
-		if err := agrees(t.TempDir(), name, values, r, config); err != nil {
-			t.Error(err)
-		}
-		if err := registers(t.TempDir(), name, values, r, config); err != nil {
-			t.Error(err)
-		}
+		expect.Succeed(t, agrees(t.TempDir(), name, values, r, config))
+		expect.Succeed(t, registers(t.TempDir(), name, values, r, config))
 		// The objects for another cluster come from the same values.
 		values = with(with(values, "install.runtime", false), "install.remote", true)
 		there := render(t, name, values)
@@ -168,12 +167,8 @@ func TestExecutable(t *testing.T) {
 				t.Errorf("%s %s belongs into no other cluster", object.GetKind(), object.GetName())
 			}
 		}
-		if err := agrees(t.TempDir(), name, values, there, config); err != nil {
-			t.Errorf("in another cluster: %v", err)
-		}
-		if err := registers(t.TempDir(), name, values, there, config); err != nil {
-			t.Errorf("in another cluster: %v", err)
-		}
+		expect.Succeed(t, agrees(t.TempDir(), name, values, there, config), "in another cluster")
+		expect.Succeed(t, registers(t.TempDir(), name, values, there, config), "in another cluster")
 	})
 }
 
@@ -289,7 +284,7 @@ func switches(schema map[string]any, path string) []string {
 // TestAnyConfiguration: whatever is switched on, rendered rights and webhooks are those that the executable needs.
 func TestAnyConfiguration(t *testing.T) {
 	schema := map[string]any{}
-	must(t, yaml.Unmarshal(load(t, "resource-manager").Schema, &schema))
+	must.Succeed(t, yaml.Unmarshal(load(t, "resource-manager").Schema, &schema))
 	configurationSchema, _ := at(schema, "properties.config").(map[string]any)
 	paths := switches(configurationSchema, "")
 	if len(paths) < 20 {
@@ -349,15 +344,9 @@ func TestAnyConfiguration(t *testing.T) {
 			}
 		}
 		r, err := tryRender(t, "resource-manager", values)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		config := configurationText(t, r)
-		if err := agrees(dir, "resource-manager", values, r, config); err != nil {
-			rt.Errorf("%s: %v", config, err)
-		}
-		if err := registers(dir, "resource-manager", values, r, config); err != nil {
-			rt.Errorf("%s: %v", config, err)
-		}
+		expect.Succeed(rt, agrees(dir, "resource-manager", values, r, config), "%s", config)
+		expect.Succeed(rt, registers(dir, "resource-manager", values, r, config), "%s", config)
 	})
 }

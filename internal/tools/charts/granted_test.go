@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // given is a rule of the reference.
@@ -58,9 +61,7 @@ func exceed(t *testing.T, rules []rbacv1.PolicyRule, reference []given) []rbacv1
 		}
 	}
 	for _, g := range reference {
-		if !needed[g.rule] {
-			t.Errorf("%s is of no use to anybody", g.rule)
-		}
+		expect.True(t, needed[g.rule], "%s is of no use to anybody", g.rule)
 	}
 	return more
 }
@@ -71,18 +72,16 @@ func TestWithinTheReference(t *testing.T) {
 	shoot := cases(t, "resource-manager")["hosted-shoot"]
 	const controlPlane = "shoot--project--name"
 	r, err := renderIn(load(t, "resource-manager"), controlPlane, shoot)
-	must(t, err)
+	must.Succeed(t, err)
 	role := only[rbacv1.Role](t, r, "Role")
-	if role.Namespace != controlPlane || len(all[rbacv1.ClusterRole](t, r, "ClusterRole")) > 0 {
-		t.Errorf("DPL-101: the Role is in %s", role.Namespace)
-	}
+	expect.True(t, role.Namespace == controlPlane && len(all[rbacv1.ClusterRole](t, r, "ClusterRole")) == 0,
+		"DPL-101: the Role is in %s", role.Namespace)
 	for _, rule := range exceed(t, role.Rules, inSource) {
-		if rule.Resources[0] != "events" || !slices.Equal(rule.Verbs, []string{"create", "patch"}) {
-			t.Errorf("resource-manager may %v", rule)
-		}
+		expect.True(t, rule.Resources[0] == "events" && slices.Equal(rule.Verbs, []string{"create", "patch"}),
+			"resource-manager may %v", rule)
 	}
 	everywhere, err := renderIn(load(t, "resource-manager"), controlPlane, with(shoot, "config.sourceClientConnection.namespaces", []any{}))
-	must(t, err)
+	must.Succeed(t, err)
 	cluster := only[rbacv1.ClusterRole](t, everywhere, "ClusterRole")
 	if !slices.ContainsFunc(cluster.Rules, func(rule rbacv1.PolicyRule) bool { return rule.Resources[0] == "managedresources" }) {
 		t.Errorf("DPL-102: %v", cluster.Rules)
@@ -90,8 +89,7 @@ func TestWithinTheReference(t *testing.T) {
 
 	garden := with(with(cases(t, "admission-controller")["virtual-garden"], "install.runtime", false), "install.remote", true)
 	for _, rule := range exceed(t, rules(t, render(t, "admission-controller", garden)), inGarden) {
-		if rule.Resources[0] != "clusterrolebindings" || !slices.Equal(rule.Verbs, []string{"get"}) {
-			t.Errorf("OPB-26: admission-controller may %v", rule)
-		}
+		expect.True(t, rule.Resources[0] == "clusterrolebindings" && slices.Equal(rule.Verbs, []string{"get"}),
+			"OPB-26: admission-controller may %v", rule)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestKstatus: what kstatus, the library of Flux and Helm, makes of a ManagedResource in each state.
@@ -61,14 +63,13 @@ func TestKstatus(t *testing.T) {
 			mr.Status.Conditions, _ = conditions.WithReadiness(time.Unix(0, 0), c.stalled)
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mr)
-		must(t, err)
+		must.Succeed(t, err)
 		if c.observed == 0 {
-			must(t, unstructured.SetNestedField(content, int64(0), "status", "observedGeneration"))
+			must.Succeed(t, unstructured.SetNestedField(content, int64(0), "status", "observedGeneration"))
 		}
 		got, err := status.Compute(&unstructured.Unstructured{Object: content})
-		if err != nil || got.Status != c.want || !strings.Contains(got.Message, c.message) {
-			t.Errorf("%s: got %+v, %v, want %s with %q", name, got, err, c.want, c.message)
-		}
+		expect.True(t, err == nil && got.Status == c.want && strings.Contains(got.Message, c.message),
+			"%s: got %+v, %v, want %s with %q", name, got, err, c.want, c.message)
 	}
 }
 
@@ -83,15 +84,15 @@ func TestHelmWaits(t *testing.T) {
 
 	// The default of the page makes kstatus wait for what nobody has seen.
 	page, err := os.ReadFile(filepath.Join(filepath.Dir(deploy), "docs", "operations", "with-flux-argo-helm.md"))
-	must(t, err)
+	must.Succeed(t, err)
 	_, patch, _ := strings.Cut(string(page), "-p '")
 	patch, _, _ = strings.Cut(patch, "'\n")
 	definition := harness.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "managedresources.resources.gardener.cloud")
-	must(t, s.client.Patch(t.Context(), definition, client.RawPatch(types.JSONPatchType, []byte(patch))))
+	must.Succeed(t, s.client.Patch(t.Context(), definition, client.RawPatch(types.JSONPatchType, []byte(patch))))
 	unseen := harness.ManagedResource("helm", "unseen", "unseen")
-	must(t, s.client.Create(t.Context(), unseen))
+	must.Succeed(t, s.client.Create(t.Context(), unseen))
 	live := harness.Object(resourcesv1alpha1.SchemeGroupVersion.String(), "ManagedResource", "helm", "unseen")
-	must(t, harness.Poll(t.Context(), patience, func() error { // The API server takes a moment to serve the new definition.
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error { // The API server takes a moment to serve the new definition.
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			return err
 		}
@@ -100,18 +101,18 @@ func TestHelmWaits(t *testing.T) {
 		}
 		return nil
 	}))
-	must(t, s.client.Delete(t.Context(), unseen))
+	must.Succeed(t, s.client.Delete(t.Context(), unseen))
 
 	s.runs(t, name, r)
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	must(t, s.WriteKubeconfig(kubeconfig, "admin", "system:masters"))
+	must.Succeed(t, s.WriteKubeconfig(kubeconfig, "admin", "system:masters"))
 	helm := filepath.Join(buildHelm(t), "helm")
 	install := func(release, manifest string) (string, error) {
 		chart := filepath.Join(dir, release)
-		must(t, os.MkdirAll(filepath.Join(chart, "templates"), 0o755))
-		must(t, os.WriteFile(filepath.Join(chart, "Chart.yaml"), []byte("{apiVersion: v2, name: "+release+", version: 1.0.0}"), 0o600))
-		must(t, os.WriteFile(filepath.Join(chart, "templates", "all.yaml"), []byte(fmt.Sprintf(`apiVersion: v1
+		must.Succeed(t, os.MkdirAll(filepath.Join(chart, "templates"), 0o755))
+		must.Succeed(t, os.WriteFile(filepath.Join(chart, "Chart.yaml"), []byte("{apiVersion: v2, name: "+release+", version: 1.0.0}"), 0o600))
+		must.Succeed(t, os.WriteFile(filepath.Join(chart, "templates", "all.yaml"), []byte(fmt.Sprintf(`apiVersion: v1
 kind: Secret
 metadata: {name: %[1]s}
 stringData: {all.yaml: %[2]q}
@@ -129,7 +130,7 @@ spec: {class: seed, secretRefs: [{name: %[1]s}]}
 	if out, err := install("fine", "{apiVersion: v1, kind: ConfigMap, metadata: {name: fine, namespace: helm}}"); err != nil {
 		t.Errorf("T4-8: helm install --wait: %v\n%s", err, out)
 	}
-	must(t, s.client.Get(t.Context(), client.ObjectKey{Namespace: "helm", Name: "fine"}, harness.Object("v1", "ConfigMap", "helm", "fine")))
+	must.Succeed(t, s.client.Get(t.Context(), client.ObjectKey{Namespace: "helm", Name: "fine"}, harness.Object("v1", "ConfigMap", "helm", "fine")))
 	if out, err := install("broken", "a: ["); err == nil || !strings.Contains(out, "broken") {
 		t.Errorf("T4-8: helm install --wait of content that cannot be applied: %v\n%s", err, out)
 	}

@@ -17,6 +17,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // modes are the columns of the table of differences in docs/internals/contract/deployment.md (3.1), by the values in the folder ci.
@@ -106,9 +107,7 @@ func TestModes(t *testing.T) {
 			r := render(t, name, values[file])
 			config := configuration(t, r)
 			for _, row := range differences {
-				if diff := cmp.Diff(row.want.in(mode), at(config, row.path)); diff != "" {
-					t.Errorf("%s, %s: %s", row.rule, row.path, diff)
-				}
+				expect.DeepEqual(t, at(config, row.path), row.want.in(mode), "%s, %s", row.rule, row.path)
 			}
 			if at(config, "controllers.networkPolicy.enabled") == true {
 				selectors, _ := at(config, "controllers.networkPolicy.namespaceSelectors").([]any)
@@ -133,9 +132,7 @@ func deployed(t *testing.T, mode string, r *rendered) {
 	pod := d.Spec.Template
 	is := func(rule string, got, want any) {
 		t.Helper()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", rule, diff)
-		}
+		expect.DeepEqual(t, got, want, "%s", rule)
 	}
 	is("DPL-60", []string{d.Name, pod.Spec.Containers[0].Name}, []string{app, "gardener-resource-manager"})
 	is("DPL-61", pod.Spec.Containers[0].Args, []string{"--config=/etc/gardener-resource-manager-config/config.yaml"})
@@ -269,12 +266,9 @@ func registered(t *testing.T, mode string, r *rendered) {
 		}
 	}
 	want := by{runtimes: []string{"M " + own, "V " + own}, "H SH SH/B": []string{"M " + own + "-shoot"}, "V W": []string(nil)}.in(mode)
-	if diff := cmp.Diff(want, any(found)); diff != "" {
-		t.Errorf("DPL-49: %s", diff)
-	}
-	if leads := strings.Contains(r.Text, "name: pod-virtual-garden-kube-apiserver-load-balancing"); leads != (mode == "G") {
-		t.Errorf("DPL-43: Pods are led to the virtual garden: %v", leads)
-	}
+	expect.DeepEqual(t, any(found), want, "DPL-49")
+	expect.Equal(t, strings.Contains(r.Text, "name: pod-virtual-garden-kube-apiserver-load-balancing"), mode == "G",
+		"DPL-43: Pods are led to the virtual garden")
 }
 
 // TestReferences: the garbage collector sees which ConfigMaps and Secrets are in use (DPL-66, HLP-6).
@@ -291,9 +285,7 @@ func TestReferences(t *testing.T) {
 		for where, annotations := range map[string]map[string]string{"Deployment": d.Annotations, "Pods": d.Spec.Template.Annotations} {
 			got := maps.Clone(annotations)
 			maps.DeleteFunc(got, func(key, _ string) bool { return !strings.HasPrefix(key, resourcesv1alpha1.AnnotationReferencePrefix) })
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("DPL-66/HLP-6: %s: %s", where, diff)
-			}
+			expect.DeepEqual(t, got, want, "DPL-66/HLP-6: %s", where)
 		}
 	})
 }
@@ -306,9 +298,7 @@ func TestTraffic(t *testing.T) {
 		}
 		for _, want := range []string{"PreferClose", "PreferSameZone"} {
 			got := only[corev1.Service](t, render(t, name, with(nil, "service.trafficDistribution", want)), "Service").Spec.TrafficDistribution
-			if got == nil || *got != want {
-				t.Errorf("%s: DPL-87: got %v", name, got)
-			}
+			expect.True(t, got != nil && *got == want, "%s: DPL-87: got %v", name, got)
 		}
 		spread := []any{map[string]any{"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}}
 		got := deployment(t, render(t, name, with(nil, "topologySpreadConstraints", spread))).Spec.Template.Spec.TopologySpreadConstraints

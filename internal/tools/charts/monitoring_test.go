@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // monitored are values that switch on what is about monitoring.
@@ -76,18 +79,16 @@ func TestPrometheusRule(t *testing.T) {
 			wanted, wantedRecords := map[string]map[string]any{}, []any{}
 			for _, file := range files[name] {
 				content, err := os.ReadFile(filepath.Join(deploy, "monitoring", "rules", file+".yaml"))
-				must(t, err)
+				must.Succeed(t, err)
 				spec := map[string]any{}
-				must(t, yaml.Unmarshal(content, &spec))
+				must.Succeed(t, yaml.Unmarshal(content, &spec))
 				some, more := alerting(t, spec)
 				for alert, rule := range some {
 					wanted[alert] = rule
 				}
 				wantedRecords = append(wantedRecords, more...)
 			}
-			if diff := cmp.Diff(wantedRecords, records); diff != "" {
-				t.Error(diff)
-			}
+			expect.DeepEqual(t, records, wantedRecords)
 			for alert, want := range wanted {
 				got := alerts[alert]
 				if got == nil {
@@ -112,9 +113,7 @@ func TestPrometheusRule(t *testing.T) {
 					}
 				}
 			}
-			if len(alerts) != len(wanted) {
-				t.Errorf("there are %d alerts, want %d", len(alerts), len(wanted))
-			}
+			expect.Equal(t, len(alerts), len(wanted), "number of alerts")
 		})
 	}
 }
@@ -125,7 +124,7 @@ func TestServiceMonitor(t *testing.T) {
 		for _, honors := range []bool{false, true} {
 			r := render(t, name, monitored(map[string]any{"serviceMonitor.honorLabels": honors}))
 			endpoints, _, err := unstructured.NestedSlice(named(t, r, "ServiceMonitor").Object, "spec", "endpoints")
-			must(t, err)
+			must.Succeed(t, err)
 			if got, _ := endpoints[0].(map[string]any)["honorLabels"].(bool); got != honors {
 				t.Errorf("%s: honorLabels is %t, want %t", name, got, honors)
 			}
@@ -148,10 +147,10 @@ func TestDashboards(t *testing.T) {
 				t.Fatalf("%s: %v", name, found)
 			}
 			source, err := os.ReadFile(filepath.Join(deploy, "monitoring", "dashboards", name+".json"))
-			must(t, err)
+			must.Succeed(t, err)
 			var want, got map[string]any
-			must(t, json.Unmarshal(source, &want))
-			must(t, json.Unmarshal([]byte(found.Data[deployment(t, r).Name+".json"]), &got))
+			must.Succeed(t, json.Unmarshal(source, &want))
+			must.Succeed(t, json.Unmarshal([]byte(found.Data[deployment(t, r).Name+".json"]), &got))
 			if plutono {
 				if text := found.Data[deployment(t, r).Name+".json"]; strings.Contains(text, `"datasource": {`) || strings.Count(text, `"datasource": "${datasource}"`) != strings.Count(string(source), `"datasource": {`) {
 					t.Errorf("%s: Plutono does not know the data sources", name)
@@ -159,9 +158,7 @@ func TestDashboards(t *testing.T) {
 			} else if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
-			if len(got["panels"].([]any)) != len(want["panels"].([]any)) {
-				t.Errorf("%s: %d panels", name, len(got["panels"].([]any)))
-			}
+			expect.Equal(t, len(got["panels"].([]any)), len(want["panels"].([]any)), "%s: panels", name)
 		}
 	}
 }

@@ -36,6 +36,8 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // clone is a repository that has what this one has, as somebody has it who just cloned it, and a registry beside it.
@@ -56,7 +58,7 @@ func newClone(t *testing.T) *clone {
 	// Clients of registries take this name alone for one without TLS.
 	c := &clone{dir: t.TempDir(), registry: "localhost:" + port + "/espalier"}
 	root := filepath.Dir(deploy)
-	must(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	must.Succeed(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		relative, _ := filepath.Rel(root, path)
 		if err != nil || slices.Contains([]string{".git", "bin", ".local"}, relative) {
 			if entry != nil && entry.IsDir() && err == nil {
@@ -125,20 +127,20 @@ func (c *clone) try(t *testing.T, commands string, environment ...string) (print
 func image(t *testing.T, reference string) (v1.Image, v1.Hash) {
 	t.Helper()
 	parsed, err := name.ParseReference(reference)
-	must(t, err)
+	must.Succeed(t, err)
 	descriptor, err := remote.Get(parsed)
 	if err != nil {
 		t.Fatalf("%s: %v", reference, err)
 	}
 	index, err := descriptor.ImageIndex()
-	must(t, err)
+	must.Succeed(t, err)
 	manifest, err := index.IndexManifest()
-	must(t, err)
+	must.Succeed(t, err)
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Platform.String() != "linux/"+runtime.GOARCH {
 		t.Fatalf("%s: got %+v", reference, manifest.Manifests)
 	}
 	found, err := index.Image(manifest.Manifests[0].Digest)
-	must(t, err)
+	must.Succeed(t, err)
 	return found, descriptor.Digest
 }
 
@@ -152,10 +154,10 @@ func fileOf(t *testing.T, of v1.Image, path string) string {
 		if errors.Is(err, io.EOF) {
 			t.Fatalf("the image has no %s", path)
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		if header.Name == path {
 			text, err := io.ReadAll(r)
-			must(t, err)
+			must.Succeed(t, err)
 			return string(text)
 		}
 	}
@@ -165,7 +167,7 @@ func fileOf(t *testing.T, of v1.Image, path string) string {
 func (c *clone) installation(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(c.dir, "README.md"))
-	must(t, err)
+	must.Succeed(t, err)
 	_, section, found := strings.Cut(string(content), "\n## Install\n")
 	section, _, ends := strings.Cut(section, "\n## ")
 	if !found || !ends {
@@ -190,21 +192,19 @@ func TestReadme(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	garden, err := cluster.Start(ctx, cluster.Options{Name: "readme", Dir: t.TempDir()})
-	must(t, err)
+	must.Succeed(t, err)
 	defer garden.Stop()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, garden.WriteKubeconfig(kubeconfig, "admin", "system:masters"))
+	must.Succeed(t, garden.WriteKubeconfig(kubeconfig, "admin", "system:masters"))
 	printed := c.run(t, c.installation(t), "KUBECONFIG="+kubeconfig)
-	if strings.Contains(printed, "image.tag") {
-		t.Errorf("the notes want a tag:\n%s", printed)
-	}
+	expect.False(t, strings.Contains(printed, "image.tag"), "the notes want a tag:\n%s", printed)
 
 	config, err := garden.Admin()
-	must(t, err)
+	must.Succeed(t, err)
 	reader, err := client.New(config, client.Options{Scheme: harness.Scheme()})
-	must(t, err)
+	must.Succeed(t, err)
 	var deployments appsv1.DeploymentList
-	must(t, reader.List(ctx, &deployments, client.InNamespace(namespace)))
+	must.Succeed(t, reader.List(ctx, &deployments, client.InNamespace(namespace)))
 	version := strings.TrimSpace(c.run(t, "echo v0.0.0-g$(git describe --always)"))
 	installed := map[string]bool{}
 	for _, d := range deployments.Items {
@@ -216,22 +216,18 @@ func TestReadme(t *testing.T) {
 		}
 		pulled, digest := image(t, reference)
 		built := filepath.Join("bin", "images", executable)
-		if !strings.Contains(strings.ReplaceAll(printed, c.dir+"/", ""), fmt.Sprintf("%s:%s %s\n", built, version, digest)) {
-			t.Errorf("%s was pulled with %s, which was not built:\n%s", executable, digest, printed)
-		}
+		expect.Contains(t, strings.ReplaceAll(printed, c.dir+"/", ""), fmt.Sprintf("%s:%s %s\n", built, version, digest),
+			"%s was pulled with %s, which was not built:\n%s", executable, digest, printed)
 		file, err := pulled.ConfigFile()
-		must(t, err)
+		must.Succeed(t, err)
 		if !slices.Equal(file.Config.Entrypoint, []string{"/" + executable}) || file.OS != "linux" || file.Architecture != runtime.GOARCH || file.Config.User != "65532:65532" {
 			t.Errorf("%s: got %+v", executable, file)
 		}
-		if got := fileOf(t, pulled, "etc/espalier/defaults.yaml"); got != "profile: gardener\n" {
-			t.Errorf("%s: the defaults are %q", executable, got)
-		}
+		expect.Equal(t, fileOf(t, pulled, "etc/espalier/defaults.yaml"), "profile: gardener\n",
+			"%s: the defaults", executable)
 		listed(t, reference, pulled)
 	}
-	if len(installed) != len(charts(t)) || len(deployments.Items) != len(installed) {
-		t.Errorf("got %v", installed)
-	}
+	expect.True(t, len(installed) == len(charts(t)) && len(deployments.Items) == len(installed), "got %v", installed)
 	for _, name := range charts(t) {
 		c.pulls(t, name, version)
 	}
@@ -241,13 +237,13 @@ func TestReadme(t *testing.T) {
 func listed(t *testing.T, reference string, of v1.Image) {
 	t.Helper()
 	parsed, err := name.ParseReference(reference)
-	must(t, err)
+	must.Succeed(t, err)
 	digest, err := of.Digest()
-	must(t, err)
+	must.Succeed(t, err)
 	index, err := remote.Referrers(parsed.Context().Digest(digest.String()))
-	must(t, err)
+	must.Succeed(t, err)
 	manifest, err := index.IndexManifest()
-	must(t, err)
+	must.Succeed(t, err)
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != "application/vnd.cyclonedx+json" {
 		t.Errorf("%s: %+v refer to it", reference, manifest.Manifests)
 	}
@@ -260,26 +256,22 @@ func (c *clone) pulls(t *testing.T, chart, version string) {
 	to := t.TempDir()
 	c.run(t, fmt.Sprintf("helm pull oci://%s/charts/%s --version %s --plain-http --destination %s", c.registry, chart, number, to))
 	pulled, err := os.ReadFile(filepath.Join(to, chart+"-"+number+".tgz"))
-	must(t, err)
+	must.Succeed(t, err)
 	packed, err := os.ReadFile(filepath.Join(c.dir, "bin", "charts", chart+"-"+number+".tgz"))
-	must(t, err)
-	if !bytes.Equal(pulled, packed) {
-		t.Errorf("%s: another archive was pulled", chart)
-	}
+	must.Succeed(t, err)
+	expect.True(t, bytes.Equal(pulled, packed), "%s: another archive was pulled", chart)
 	text := c.run(t, fmt.Sprintf("helm template test oci://%s/charts/%s --version %s --plain-http", c.registry, chart, number))
 	list, err := objects(text)
-	must(t, err)
+	must.Succeed(t, err)
 	found := false
 	for _, object := range list {
 		if object.GetKind() == "Deployment" {
 			content, err := json.Marshal(object)
-			must(t, err)
+			must.Succeed(t, err)
 			found = strings.Contains(string(content), `"image":"espalier/`+chart+":"+version+`"`) && object.GetLabels()["helm.sh/chart"] == chart+"-"+number
 		}
 	}
-	if !found {
-		t.Errorf("%s: the chart renders another version:\n%s", chart, text)
-	}
+	expect.True(t, found, "%s: the chart renders another version:\n%s", chart, text)
 }
 
 // TestRelease: a release is the same whenever it is made from a commit, and its signatures, provenance and lists of parts come with it.
@@ -295,33 +287,32 @@ func TestRelease(t *testing.T) {
 	c.run(t, "rm new")
 	const sums = "\ncat bin/SHA256SUMS bin/SHA256SUMS.sig"
 	const key = "release.key"
-	must(t, os.WriteFile(filepath.Join(c.dir, ".git", key), ownKey(t), 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(c.dir, ".git", key), ownKey(t), 0o600))
 	first := c.run(t, "make release VERSION=v1.2.3 KEY=.git/"+key+" >&2"+sums)
 	second := c.run(t, "rm -rf bin; make release VERSION=v1.2.3 KEY=.git/"+key+" >&2"+sums)
 	if first != second || strings.Count(first, "\n") != 4*len(charts(t))+3 { // Provenance, and the archive of the client with its checksums.
 		t.Errorf("made twice:\n%s\n%s", first, second)
 	}
 	c.run(t, "cd bin && sha256sum --check --strict --quiet SHA256SUMS")
-	if pushed := c.run(t, "make push REGISTRY="+c.registry); !strings.Contains(pushed, "repository: "+c.registry+"/resource-manager\n") {
-		t.Errorf("DPL-126: make push prints no image vector overwrite:\n%s", pushed)
-	}
+	expect.Contains(t, c.run(t, "make push REGISTRY="+c.registry), "repository: "+c.registry+"/resource-manager\n",
+		"DPL-126: make push prints no image vector overwrite")
 	for _, chart := range charts(t) {
 		for _, reference := range []string{c.registry + "/" + chart + ":v1.2.3", c.registry + "/charts/" + chart + ":1.2.3"} {
 			parsed, err := name.ParseReference(reference)
-			must(t, err)
+			must.Succeed(t, err)
 			descriptor, err := remote.Head(parsed)
-			must(t, err)
+			must.Succeed(t, err)
 			tags, err := remote.List(parsed.Context())
-			must(t, err)
+			must.Succeed(t, err)
 			for _, suffix := range []string{".sig", ".att"} {
 				if want := "sha256-" + descriptor.Digest.Hex + suffix; !slices.Contains(tags, want) {
 					t.Errorf("%s: %s is missing: %q", reference, want, tags)
 				}
 			}
 			index, err := remote.Referrers(parsed.Context().Digest(descriptor.Digest.String()))
-			must(t, err)
+			must.Succeed(t, err)
 			manifest, err := index.IndexManifest()
-			must(t, err)
+			must.Succeed(t, err)
 			if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != "application/vnd.in-toto+json" {
 				t.Errorf("%s: %+v refer to it", reference, manifest.Manifests)
 			}
@@ -333,8 +324,8 @@ func TestRelease(t *testing.T) {
 func ownKey(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Succeed(t, err)
 	content, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
+	must.Succeed(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: content})
 }

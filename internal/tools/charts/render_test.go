@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/must"
 )
 
 const (
@@ -28,19 +30,12 @@ const (
 	namespace = "garden"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // charts are the names of all charts.
 func charts(t testing.TB) []string {
 	t.Helper()
 	_ = os.Getenv("ESPALIER_INPUTS") // The test cache runs the tests anew if make test gives another checksum of the files outside this module.
 	found, err := filepath.Glob(filepath.Join(deploy, "charts", "*", "Chart.yaml"))
-	must(t, err)
+	must.Succeed(t, err)
 	var names []string
 	for _, file := range found {
 		names = append(names, filepath.Base(filepath.Dir(file)))
@@ -55,13 +50,13 @@ func charts(t testing.TB) []string {
 func cases(t testing.TB, name string) map[string]map[string]any {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(deploy, "charts", name, "ci", "*-values.yaml"))
-	must(t, err)
+	must.Succeed(t, err)
 	all := map[string]map[string]any{"": {}}
 	for _, file := range found {
 		content, err := os.ReadFile(file)
-		must(t, err)
+		must.Succeed(t, err)
 		values := map[string]any{}
-		must(t, yaml.UnmarshalStrict(content, &values))
+		must.Succeed(t, yaml.UnmarshalStrict(content, &values))
 		all[strings.TrimSuffix(filepath.Base(file), "-values.yaml")] = values
 	}
 	if len(all) < 3 {
@@ -83,7 +78,7 @@ func load(t testing.TB, name string) *chart.Chart {
 		return c
 	}
 	c, err := loader.Load(filepath.Join(deploy, "charts", name))
-	must(t, err)
+	must.Succeed(t, err)
 	loaded[name] = c
 	return c
 }
@@ -155,7 +150,7 @@ func all[T any](t testing.TB, r *rendered, kind string) []*T {
 	for _, object := range r.Objects {
 		if object.GetKind() == kind {
 			typed := new(T)
-			must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true))
+			must.Succeed(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true))
 			list = append(list, typed)
 		}
 	}
@@ -181,7 +176,7 @@ func deployment(t testing.TB, r *rendered) *appsv1.Deployment {
 func configuration(t testing.TB, r *rendered) map[string]any {
 	t.Helper()
 	content := map[string]any{}
-	must(t, yaml.UnmarshalStrict([]byte(configurationText(t, r)), &content))
+	must.Succeed(t, yaml.UnmarshalStrict([]byte(configurationText(t, r)), &content))
 	return content
 }
 

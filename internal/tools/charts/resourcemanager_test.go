@@ -20,6 +20,8 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestResourceManagerRights: with everything switched on and no right but those of the features and of ConfigMaps in ManagedResources,
@@ -35,31 +37,31 @@ func TestResourceManagerRights(t *testing.T) {
 	p := s.runs(t, name, r)
 
 	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied, namespace: garden}\n"
-	must(t, s.client.Create(t.Context(), harness.Secret(namespace, "mr", map[string][]byte{"a.yaml": []byte(object)})))
+	must.Succeed(t, s.client.Create(t.Context(), harness.Secret(namespace, "mr", map[string][]byte{"a.yaml": []byte(object)})))
 	mr := harness.ManagedResource(namespace, "mr", "mr")
 	class := "seed"
 	mr.Spec.Class = &class
-	must(t, s.client.Create(t.Context(), mr))
+	must.Succeed(t, s.client.Create(t.Context(), mr))
 	ask := harness.Secret(namespace, "access", nil)
 	ask.Labels = map[string]string{"resources.gardener.cloud/purpose": "token-requestor"}
 	ask.Annotations = map[string]string{"serviceaccount.resources.gardener.cloud/name": "somebody", "serviceaccount.resources.gardener.cloud/namespace": namespace}
-	must(t, s.client.Create(t.Context(), ask))
+	must.Succeed(t, s.client.Create(t.Context(), ask))
 	garbage := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "garbage", Labels: map[string]string{"resources.gardener.cloud/garbage-collectable-reference": "true"}}}
-	must(t, s.client.Create(t.Context(), garbage))
+	must.Succeed(t, s.client.Create(t.Context(), garbage))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "some"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}}}}
-	must(t, s.client.Create(t.Context(), service))
-	must(t, s.client.Create(t.Context(), &corev1.Node{
+	must.Succeed(t, s.client.Create(t.Context(), service))
+	must.Succeed(t, s.client.Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "some", Annotations: map[string]string{}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
 	}))
-	must(t, harness.Poll(t.Context(), patience, func() error {
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 		got := &resourcesv1alpha1.ManagedResource{}
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(mr), got); err != nil {
 			return err
 		}
 		return harness.Settled(got)
 	}))
-	must(t, harness.Poll(t.Context(), patience, func() error {
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 		got := &corev1.Secret{}
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(ask), got); err != nil {
 			return err
@@ -69,7 +71,7 @@ func TestResourceManagerRights(t *testing.T) {
 		}
 		return nil
 	}))
-	must(t, harness.Poll(t.Context(), patience, func() error {
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(garbage), garbage); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("garbage is there: %v", err)
 		}
@@ -81,8 +83,8 @@ func TestResourceManagerRights(t *testing.T) {
 		"create networking.k8s.io/networkpolicies", "watch certificates.k8s.io/certificatesigningrequests", "watch machine.sapcloud.io/machines", "watch /pods", "list /secrets", "list batch/cronjobs",
 		"patch /nodes", "watch autoscaling/horizontalpodautoscalers",
 	)
-	must(t, s.client.Delete(t.Context(), mr))
-	must(t, harness.Poll(t.Context(), patience, func() error {
+	must.Succeed(t, s.client.Delete(t.Context(), mr))
+	must.Succeed(t, harness.Poll(t.Context(), patience, func() error {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the ManagedResource is there: %v", err)
 		}
@@ -108,21 +110,17 @@ func (p *process) reviews(t *testing.T, r *rendered) {
 				for _, resource := range at(rule.(map[string]any), "resources").([]any) {
 					review := reviewOf(rule.(map[string]any), resource.(string))
 					body, err := json.Marshal(review)
-					must(t, err)
+					must.Succeed(t, err)
 					response, err := asks.Post(fmt.Sprintf("https://127.0.0.1:%d%s", p.server, path), "application/json", bytes.NewReader(body))
-					must(t, err)
+					must.Succeed(t, err)
 					_ = response.Body.Close()
-					if response.StatusCode != http.StatusOK {
-						t.Errorf("%s: status %d", path, response.StatusCode)
-					}
+					expect.Equal(t, response.StatusCode, http.StatusOK, "%s: status", path)
 					asked++
 				}
 			}
 		}
 	}
-	if asked == 0 {
-		t.Error("nothing is registered")
-	}
+	expect.True(t, asked != 0, "nothing is registered")
 }
 
 func reviewOf(rule map[string]any, resource string) *admissionv1.AdmissionReview {

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/engine"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestSchema: what cannot be right is refused before anything is installed.
@@ -60,14 +61,11 @@ func TestSchema(t *testing.T) {
 		}
 		for _, list := range []map[string]any{accepted[""], accepted[name]} {
 			for path, value := range list {
-				if _, err := tryRender(t, name, with(nil, path, value)); err != nil {
-					t.Errorf("%s: %s = %v: got %v", name, path, value, err)
-				}
+				expect.Succeed(t, expect.ErrorOf(tryRender(t, name, with(nil, path, value))),
+					"%s: %s = %v", name, path, value)
 			}
 		}
-		if len(own[name]) == 0 {
-			t.Errorf("nothing of the configuration of %s is refused", name)
-		}
+		expect.True(t, len(own[name]) != 0, "nothing of the configuration of %s is refused", name)
 	}
 }
 
@@ -95,18 +93,15 @@ func TestImpossible(t *testing.T) {
 			"config: the chart needs a value":                                                  with(nil, "config", nil),
 			"kubeconfigs." + cluster + ": the chart needs a value":                             with(nil, "kubeconfigs."+cluster, nil),
 		} {
-			if _, err := tryRender(t, name, values); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %s", name, err, want)
-			}
+			expect.ErrorContains(t, expect.ErrorOf(tryRender(t, name, values)), want, "%s", name)
 		}
 		// The Service has 443; whoever may, may listen there, too.
 		served(t, render(t, name, with(nil, "config.server", server(443, 2, 3))), map[string]any{"server": map[string]any{
 			"webhooks": map[string]any{"port": 443.0, "tls": at(configuration(t, render(t, name, nil)), "server.webhooks.tls")}, "healthProbes": map[string]any{"port": 2.0}, "metrics": map[string]any{"port": 3.0},
 		}})
 		for _, path := range []string{"labels", "podLabels", "podAnnotations", "affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "service.annotations", "webhookConfigurations.annotations", "image.tag", "imagePullSecrets", "extraEnv", "extraVolumes", "extraVolumeMounts", "commonLabels", "nameOverride", "profile", "defaults"} {
-			if _, err := renderBy(engine.Engine{}, load(t, name), namespace, with(nil, path, nil)); err != nil {
-				t.Errorf("%s without %s: %v", name, path, err)
-			}
+			expect.Succeed(t, expect.ErrorOf(renderBy(engine.Engine{}, load(t, name), namespace, with(nil, path, nil))),
+				"%s without %s", name, path)
 		}
 	}
 	same := with(with(nil, "config.sourceClientConnection.kubeconfig", "/a/file"), "config.targetClientConnection.kubeconfig", "/a/file")
@@ -123,21 +118,16 @@ func TestManagedObjects(t *testing.T) {
 	for _, list := range []any{[]any{}, nil, []any{map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"deployments"}, "verbs": []any{"get"}}}} {
 		r := render(t, "resource-manager", with(nil, "managedObjects", list))
 		for _, rule := range rules(t, r) {
-			if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
-				t.Errorf("OPB-23: with %v: %v", list, rule)
-			}
+			expect.False(t, slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*"),
+				"OPB-23: with %v: %v", list, rule)
 		}
 		for _, role := range all[rbacv1.ClusterRole](t, r, "ClusterRole") {
-			if len(role.Rules) == 0 {
-				t.Errorf("with %v: %s has no rules", list, role.Name)
-			}
+			expect.True(t, len(role.Rules) != 0, "with %v: %s has no rules", list, role.Name)
 		}
 	}
 	// Users and groups are in no namespace.
 	there := with(with(with(nil, "config.targetClientConnection.kubeconfig", "/a/b"), "install", map[string]any{"runtime": false, "remote": true}), "rbac.remoteSubject", map[string]any{"kind": "User", "name": "u"})
 	for _, binding := range all[rbacv1.ClusterRoleBinding](t, render(t, "resource-manager", there), "ClusterRoleBinding") {
-		if diff := cmp.Diff([]rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "u"}}, binding.Subjects); diff != "" {
-			t.Error(diff)
-		}
+		expect.DeepEqual(t, binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "u"}})
 	}
 }

@@ -13,6 +13,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestExtras: environment, volumes and mounts of the values are beside those of the chart, and the garbage collector leaves what they name alone
@@ -27,9 +30,7 @@ func TestExtras(t *testing.T) {
 		d := deployment(t, render(t, name, values))
 		pod, container := d.Spec.Template.Spec, d.Spec.Template.Spec.Containers[0]
 		want := []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST", Value: "api.example.org"}, {Name: "GOGC", Value: "50"}}
-		if diff := cmp.Diff(want, container.Env); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, container.Env, want, "%s", name)
 		if len(pod.Volumes) != len(before.Volumes)+1 || pod.Volumes[len(before.Volumes)].Secret.SecretName != "more-secret" {
 			t.Errorf("%s: got %v", name, pod.Volumes)
 		}
@@ -41,9 +42,7 @@ func TestExtras(t *testing.T) {
 		for key, value := range d.Spec.Template.Annotations {
 			named = named || strings.HasPrefix(key, "reference.resources.gardener.cloud/secret-") && value == "more-secret"
 		}
-		if !named {
-			t.Errorf("%s: GC-11: got %v", name, d.Spec.Template.Annotations)
-		}
+		expect.True(t, named, "%s: GC-11: got %v", name, d.Spec.Template.Annotations)
 	}
 }
 
@@ -67,9 +66,8 @@ func TestNameOverride(t *testing.T) {
 		usual := deployment(t, render(t, name, nil))
 		r := render(t, name, with(with(nil, "nameOverride", "other"), "namePrefix", "my-"))
 		d := deployment(t, r)
-		if d.Name != "my-other" || only[corev1.Service](t, r, "Service").Name != "my-other" {
-			t.Errorf("%s: got %s", name, d.Name)
-		}
+		expect.True(t, d.Name == "my-other" && only[corev1.Service](t, r, "Service").Name == "my-other",
+			"%s: got %s", name, d.Name)
 		reachable(t, r)
 		served(t, r, configuration(t, r))
 		// Two installations in a namespace have each its Pods.
@@ -93,9 +91,8 @@ func TestCommonLabels(t *testing.T) {
 		if d.Spec.Template.Labels["team"] != "a" || d.Spec.Selector.MatchLabels["team"] != "" || d.Spec.Selector.MatchLabels["app"] == "x" {
 			t.Errorf("%s: got %v, selector %v", name, d.Spec.Template.Labels, d.Spec.Selector)
 		}
-		if !labels.SelectorFromSet(d.Spec.Selector.MatchLabels).Matches(labels.Set(d.Spec.Template.Labels)) {
-			t.Errorf("%s: the Deployment does not select its Pods", name)
-		}
+		expect.True(t, labels.SelectorFromSet(d.Spec.Selector.MatchLabels).Matches(labels.Set(d.Spec.Template.Labels)),
+			"%s: the Deployment does not select its Pods", name)
 	}
 }
 
@@ -105,9 +102,8 @@ func TestNetworkPolicy(t *testing.T) {
 		return map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": app}}}
 	}
 	for _, name := range charts(t) {
-		if found := all[networkingv1.NetworkPolicy](t, render(t, name, nil), "NetworkPolicy"); len(found) > 0 {
-			t.Errorf("%s: nobody asked for a policy", name)
-		}
+		expect.Empty(t, all[networkingv1.NetworkPolicy](t, render(t, name, nil), "NetworkPolicy"),
+			"%s: nobody asked for a policy", name)
 		values := with(nil, "networkPolicy", map[string]any{"enabled": true, "allowAll": true, "metricsFrom": []any{peer("prometheus")}})
 		values = with(values, "config.server", map[string]any{"webhooks": map[string]any{"port": 1001}, "healthProbes": map[string]any{"port": 1002}, "metrics": map[string]any{"port": 1003}})
 		r := render(t, name, values)
@@ -119,9 +115,7 @@ func TestNetworkPolicy(t *testing.T) {
 		for _, rule := range policy.Spec.Ingress {
 			got[rule.Ports[0].Port.String()+"/"+string(*rule.Ports[0].Protocol)] = len(rule.From)
 		}
-		if diff := cmp.Diff(map[string]int{"1001/TCP": 0, "1002/TCP": 0, "1003/TCP": 1}, got); diff != "" {
-			t.Errorf("%s: DPL-84: %s", name, diff)
-		}
+		expect.DeepEqual(t, got, map[string]int{"1001/TCP": 0, "1002/TCP": 0, "1003/TCP": 1}, "%s: DPL-84", name)
 		if diff := cmp.Diff([]networkingv1.PolicyType{"Ingress"}, policy.Spec.PolicyTypes); diff != "" || policy.Spec.Egress != nil {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -161,9 +155,8 @@ func TestClientCA(t *testing.T) {
 					t.Errorf("CCA-6: %s: %s is %s", name, file, content)
 				}
 			}
-			if !found || strings.Contains(r.Notes, "tls.clientCA") != (clientCA == "") {
-				t.Errorf("CCA-6, DPL-113: %s notes %s", name, r.Notes)
-			}
+			expect.True(t, found && strings.Contains(r.Notes, "tls.clientCA") == (clientCA == ""),
+				"CCA-6, DPL-113: %s notes %s", name, r.Notes)
 		}
 	}
 }
@@ -189,26 +182,20 @@ func TestProfile(t *testing.T) {
 			return deployment(t, render(t, name, values)).Spec.Template.Spec.Containers[0].Args
 		}
 		config := arguments(nil)[0]
-		if diff := cmp.Diff([]string{config, "--profile=contract"}, arguments(with(nil, "profile", "contract"))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, arguments(with(nil, "profile", "contract")), []string{config, "--profile=contract"}, "%s", name)
 		values := with(nil, "defaults", map[string]any{"debugging": map[string]any{"enableProfiling": true}})
 		file := filepath.Dir(strings.TrimPrefix(config, "--config=")) + "/defaults.yaml"
-		if diff := cmp.Diff([]string{config, "--profile=gardener", "--defaults=" + file}, arguments(values)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		expect.DeepEqual(t, arguments(values), []string{config, "--profile=gardener", "--defaults=" + file}, "%s", name)
 		r := render(t, name, values)
 		dir := t.TempDir()
 		for base, content := range map[string]string{"config.yaml": configurationText(t, r), "defaults.yaml": configured(t, r, file)} {
-			must(t, os.WriteFile(filepath.Join(dir, base), []byte(content), 0o600))
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, base), []byte(content), 0o600))
 		}
 		effective, err := run(name, "validate-config", "--effective", "--profile=gardener", "--defaults="+dir+"/defaults.yaml", dir+"/config.yaml")
-		if err != nil || !strings.Contains(effective, "enableProfiling: true\n") {
-			t.Errorf("%s: %v:\n%s", name, err, effective)
-		}
-		if deployment(t, r).Spec.Template.Annotations["checksum/defaults"] == "" {
-			t.Errorf("%s: Pods keep older defaults", name)
-		}
+		expect.True(t, err == nil && strings.Contains(effective, "enableProfiling: true\n"),
+			"%s: %v:\n%s", name, err, effective)
+		expect.True(t, deployment(t, r).Spec.Template.Annotations["checksum/defaults"] != "",
+			"%s: Pods keep older defaults", name)
 		for path, want := range map[string]string{"server.metrics.port": "set it in config", "kind": "set it in config"} {
 			value := any(1001)
 			if path == "kind" {
@@ -218,9 +205,8 @@ func TestProfile(t *testing.T) {
 				t.Errorf("%s: %s: got %v", name, path, err)
 			}
 		}
-		if _, err := tryRender(t, name, with(nil, "defaults.unknown", 1)); err == nil {
-			t.Errorf("%s: an unknown key is taken", name)
-		}
+		expect.Error(t, expect.ErrorOf(tryRender(t, name, with(nil, "defaults.unknown", 1))),
+			"%s: an unknown key is taken", name)
 	}
 }
 
@@ -236,22 +222,18 @@ func TestDefaultsGiveRights(t *testing.T) {
 	}{
 		"nothing": {nil, false}, "by the defaults": {on, true}, "the configuration is above": {with(on, "config.controllers.csrApprover.enabled", false), false},
 	} {
-		if got := approves(c.values); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, approves(c.values), c.want, "%s", name)
 	}
 }
 
 // TestRequests: charts request what the page about sizing says.
 func TestRequests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(filepath.Dir(deploy), "docs", "operations", "sizing.md"))
-	must(t, err)
+	must.Succeed(t, err)
 	for _, name := range charts(t) {
 		requests := deployment(t, render(t, name, nil)).Spec.Template.Spec.Containers[0].Resources.Requests
 		line := fmt.Sprintf("\n- %s: `cpu: %s`, `memory: %s`\n", name, requests.Cpu(), requests.Memory())
-		if !strings.Contains(string(page), line) {
-			t.Errorf("the page does not say%s", line)
-		}
+		expect.Contains(t, string(page), line, "the page does not say")
 	}
 }
 

@@ -112,9 +112,8 @@ func TestAnswers(t *testing.T) {
 				case "OPB-1 an unknown key is a fault":
 					tc.stderr = tc.arguments[1] + ": foo: Forbidden: unknown key\n"
 				}
-				if !begins(got.stdout, tc.stdout) || !begins(got.stderr, tc.stderr) {
-					t.Errorf("stdout:\n%s\nstderr:\n%s", got.stdout, got.stderr)
-				}
+				expect.True(t, begins(got.stdout, tc.stdout) && begins(got.stderr, tc.stderr),
+					"stdout:\n%s\nstderr:\n%s", got.stdout, got.stderr)
 				if first, _, _ := strings.Cut(got.stderr, "\n"); first != "" && strings.Count(got.stdout+got.stderr, first) != 1 {
 					t.Errorf("said more than once: %s", first)
 				}
@@ -165,9 +164,8 @@ func TestResourceManager(t *testing.T) {
 			if tc.arguments[0] == "validate-config" {
 				tc.want = tc.arguments[1] + tc.want
 			}
-			if got.code != 1 || !strings.HasPrefix(got.stderr, tc.want) {
-				t.Errorf("exit code %d, stdout:\n%s\nstderr:\n%s", got.code, got.stdout, got.stderr)
-			}
+			expect.True(t, got.code == 1 && strings.HasPrefix(got.stderr, tc.want),
+				"exit code %d, stdout:\n%s\nstderr:\n%s", got.code, got.stdout, got.stderr)
 		})
 	}
 }
@@ -199,9 +197,8 @@ func TestErrorsOfTheStartAreInTheLog(t *testing.T) {
 				errors++
 			}
 		}
-		if got.code != 1 || got.stdout != "" || errors != 1 {
-			t.Errorf("%s: exit code %d, stdout %q, stderr:\n%s", name, got.code, got.stdout, got.stderr)
-		}
+		expect.True(t, got.code == 1 && got.stdout == "" && errors == 1,
+			"%s: exit code %d, stdout %q, stderr:\n%s", name, got.code, got.stdout, got.stderr)
 	}
 }
 
@@ -221,15 +218,11 @@ func TestHelp(t *testing.T) {
 	for name := range kinds {
 		help := run(t, name, nil, "--help").stdout
 		for _, part := range []string{"\nIt runs ", "\nUsage:\n", "\nFlags:\n", "\n  KUBECONFIG ", "\nExit codes:\n  0  ", "validate-config", "completion"} {
-			if !strings.Contains(help, part) {
-				t.Errorf("%s: %q is missing in\n%s", name, part, help)
-			}
+			expect.Contains(t, help, part, "%s: the help", name)
 		}
 		expect.Equal(t, run(t, name, nil, "validate-config", write(t, section(help, "Smallest configuration"))), (result{}), "%s: the smallest configuration", name)
 		for _, document := range strings.Fields(section(help, "Documents")) {
-			if _, err := os.Stat(filepath.Join(root, document)); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			expect.Succeed(t, expect.ErrorOf(os.Stat(filepath.Join(root, document))), "%s", name)
 		}
 		if deprecated := section(help, "Deprecated flags"); name == "resource-manager" && (!strings.Contains(deprecated, "--sync-period duration") || !strings.Contains(deprecated, "use controllers.managedResource.syncPeriod\n")) {
 			t.Errorf("OLD-20: %s", deprecated)
@@ -290,22 +283,16 @@ func TestKubectlEspalier(t *testing.T) {
 	const completer = "kubectl_complete-espalier"
 	must.Succeed(t, os.Symlink(harness.Client, filepath.Join(binaries, completer)))
 	completed := run(t, completer, []string{"KUBECONFIG=/none"}, "why", "--output", "j")
-	if completed.code != 0 || !strings.HasPrefix(completed.stdout, "json\njsonpath=\n:4\n") {
-		t.Errorf("CLI-9: exit code %d, %s%s", completed.code, completed.stdout, completed.stderr)
-	}
+	expect.True(t, completed.code == 0 && strings.HasPrefix(completed.stdout, "json\njsonpath=\n:4\n"),
+		"CLI-9: exit code %d, %s%s", completed.code, completed.stdout, completed.stderr)
 	help := run(t, harness.Client, nil)
-	if !strings.Contains(help.stdout, "\nUsage:\n  kubectl espalier COMMAND\n") {
-		t.Errorf("CLI-9: the help is\n%s", help.stdout)
-	}
+	expect.Contains(t, help.stdout, "\nUsage:\n  kubectl espalier COMMAND\n", "CLI-9: the help")
 	for _, verb := range []string{"why", "tree", "diff", "hold", "release", "confirm", "manifests", "check", "completion", "version"} {
-		if help.code != 0 || !strings.Contains(help.stdout, "\n  "+verb+" ") {
-			t.Errorf("CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
-		}
+		expect.True(t, help.code == 0 && strings.Contains(help.stdout, "\n  "+verb+" "),
+			"CLI-60: exit code %d, no verb %s in\n%s%s", help.code, verb, help.stdout, help.stderr)
 	}
 	for _, document := range strings.Fields(section(help.stdout, "Documents")) {
-		if _, err := os.Stat(filepath.Join(root, document)); err != nil {
-			t.Errorf("CLI-9: %v", err)
-		}
+		expect.Succeed(t, expect.ErrorOf(os.Stat(filepath.Join(root, document))), "CLI-9")
 	}
 	if got := run(t, "kubectl-espalier", nil, "tree", "--help"); !strings.Contains(got.stdout, "\nConnection flags, which are those of kubectl:\n  --as --as-group --as-uid ") {
 		t.Errorf("CLI-50: %s", got.stdout)
@@ -325,9 +312,8 @@ func TestKinds(t *testing.T) {
 			t.Errorf("CLI-9: %q: %+v", content, got)
 		}
 	}
-	if got := run(t, "admission-controller", nil, "validate-config", write(t, kinds["resource-manager"])); got.code != 1 {
-		t.Errorf("CLI-9: a configuration of another executable: %+v", got)
-	}
+	expect.Equal(t, run(t, "admission-controller", nil, "validate-config", write(t, kinds["resource-manager"])).code, 1,
+		"CLI-9: a configuration of another executable")
 	if got := run(t, "admission-controller", []string{"KUBECONFIG=" + kubeconfig.File(t, kubeconfig.Nowhere)}, "dump", t.TempDir()); got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, "connection refused") {
 		t.Errorf("CLI-9: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
@@ -342,9 +328,8 @@ func TestEffectiveConfiguration(t *testing.T) {
 	} {
 		got := run(t, name, []string{"KUBECONFIG=/from/environment"}, "validate-config", "--effective", "--strict-config=false", write(t, "leaderElection: {leaderElect: false}\n"))
 		for _, part := range parts {
-			if got.code != 0 || !strings.Contains(got.stdout, part) {
-				t.Errorf("%s: exit code %d, %q is missing in\n%s%s", name, got.code, part, got.stdout, got.stderr)
-			}
+			expect.True(t, got.code == 0 && strings.Contains(got.stdout, part),
+				"%s: exit code %d, %q is missing in\n%s%s", name, got.code, part, got.stdout, got.stderr)
 		}
 	}
 }

@@ -68,9 +68,7 @@ func TestCollections(t *testing.T) {
 		{"SH-14e", "delete", "Lease garden-col/other--e", "", "lease object name does not have the shoot name as prefix"},
 	})
 	err := cl.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace("garden-col"))
-	if err := forbidden(err, "No Object name found"); err != nil {
-		t.Errorf("SH-14e: deletecollection: %v", err)
-	}
+	expect.Succeed(t, forbidden(err, "No Object name found"), "SH-14e: deletecollection")
 	walk(t, cl, []step{{"SH-14e", "delete", "Lease garden-col/mine--e", "", ""}})
 	gardenadm, err := suite.As("gardener.cloud:gardenadm:shoot:garden-col:mine", "gardener.cloud:system:shoots")
 	must.Succeed(t, err)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -173,7 +174,5 @@ func forbidden(err error, text string) error {
 // eventually repeats a check: what was just written reaches the graph a moment later.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	if err := harness.Poll(t.Context(), patience, check); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	expect.Succeed(t, harness.Poll(t.Context(), patience, check), "%s", what)
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -50,12 +51,8 @@ func TestRestored(t *testing.T) {
 	must.Succeed(t, restore(t.Context()))
 	must.Succeed(t, suite.Client.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
 	// Reflectors pause before they try again after an outage, and once more before they list.
-	if err := harness.Poll(t.Context(), time.Minute, decided(before)); err != nil {
-		t.Errorf("after the restore: %v", err)
-	}
-	if output := suite.Process.Output(); !strings.Contains(output, "Resource versions were turned back") {
-		t.Error("GR-7: the log does not say so")
-	}
+	expect.Succeed(t, harness.Poll(t.Context(), time.Minute, decided(before)), "after the restore")
+	expect.Contains(t, suite.Process.Output(), "Resource versions were turned back", "GR-7: the log does not say so")
 	// Other kinds may still wait to be listed, which the next tests would take for lost objects.
 	suite.Process.Kill()
 	runAgain(t)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -176,14 +177,10 @@ func TestMigration(t *testing.T) {
 	eventually(t, "before", func() error { return forbidden(read(b), "no relationship found") })
 	must.Succeed(t, suite.Client.Patch(t.Context(), shoot, mergePatch(`{"spec":{"seedName":"`+b+`"}}`)))
 	eventually(t, "moving, the new seed", func() error { return read(b) })
-	if err := read(a); err != nil {
-		t.Errorf("C20: moving, the old seed: %v", err)
-	}
+	expect.Succeed(t, read(a), "C20: moving, the old seed")
 	must.Succeed(t, suite.Client.Status().Patch(t.Context(), shoot, mergePatch(`{"status":{"seedName":"`+b+`"}}`)))
 	eventually(t, "moved, the old seed", func() error { return forbidden(read(a), "no relationship found") })
-	if err := read(b); err != nil {
-		t.Errorf("moved, the new seed: %v", err)
-	}
+	expect.Succeed(t, read(b), "moved, the new seed")
 }
 
 // TestNewObject is the live re-read: an object is the seed's at once, whether or not the graph has heard of it.
@@ -194,9 +191,8 @@ func TestNewObject(t *testing.T) {
 	for i := range 20 {
 		name := ns + "/bastion-" + string(rune('a'+i))
 		must.Succeed(t, do(t.Context(), cl, "create", object(t, "Bastion "+name, "spec: {seedName: "+a+"}")))
-		if err := do(t.Context(), cl, "patch", object(t, "Bastion "+name, "")); err != nil {
-			t.Errorf("the Bastion that was created a moment ago: %v", err)
-		}
+		expect.Succeed(t, do(t.Context(), cl, "patch", object(t, "Bastion "+name, "")),
+			"the Bastion that was created a moment ago")
 	}
 }
 
@@ -237,9 +233,7 @@ func TestOthers(t *testing.T) {
 	}
 	secret := &corev1.Secret{}
 	secret.GenerateName, secret.Namespace = "made-by-admin-", "default"
-	if err := suite.Client.Create(t.Context(), secret); err != nil {
-		t.Errorf("SeedRestriction stands in the administrator's way: %v", err)
-	}
+	expect.Succeed(t, suite.Client.Create(t.Context(), secret), "SeedRestriction stands in the administrator's way")
 	// In the group of seeds with another name: no client of a seed, and RBAC allows nothing (BH-SA-3).
 	odd, err := suite.As("gardener.cloud:system:seed:", "gardener.cloud:system:seeds")
 	must.Succeed(t, err)
@@ -324,13 +318,7 @@ func TestReservedServiceAccounts(t *testing.T) {
 	request := func(cl client.Client, name string) error {
 		return cl.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, &authenticationv1.TokenRequest{})
 	}
-	if err := forbidden(request(alice, account), reserved); err != nil {
-		t.Errorf("RSA-2: %v", err)
-	}
-	if err := request(alice, "robot"); err != nil {
-		t.Errorf("RSA-5: %v", err)
-	}
-	if err := request(gardenlet, account); err != nil {
-		t.Errorf("RSA-2: %v", err)
-	}
+	expect.Succeed(t, forbidden(request(alice, account), reserved), "RSA-2")
+	expect.Succeed(t, request(alice, "robot"), "RSA-5")
+	expect.Succeed(t, request(gardenlet, account), "RSA-2")
 }

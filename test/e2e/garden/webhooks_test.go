@@ -131,9 +131,7 @@ func TestWebhooksOfUsers(t *testing.T) {
 			`gardener_admission_controller_rejected_resources_total{kind="Shoot",namespace="garden-hooks",operation="CREATE",reason="Size Exceeded"}`,
 			`gardener_admission_controller_rejected_resources_total{kind="ControllerDeployment",namespace="",operation="CREATE",reason="Count Exceeded"}`,
 		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("OBS-20: %s is missing", want)
-			}
+			expect.Contains(t, text, want, "OBS-20: metrics")
 		}
 	})
 }
@@ -184,9 +182,7 @@ func (c asked) answer(err error) error {
 // check asks in a dry run, which is judged like any other request (CW-8).
 func (c asked) check(t *testing.T) {
 	t.Helper()
-	if err := c.answer(c.do(t)); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, c.answer(c.do(t)))
 }
 
 func awaitRefusal(t *testing.T, c asked) {

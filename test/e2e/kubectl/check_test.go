@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // CLI-53 (manifests prints what the Secrets contain), CLI-52 (selectors and JSONPath): against a real API server.
@@ -34,8 +36,6 @@ func TestCheck(t *testing.T) {
 		"wrong   ServiceAccount " + ns + "/gardener-resource-manager: it lacks the rights to list managedresources, ", "wrong   Lease " + ns + "/gardener-resource-manager: it does not exist",
 		"ok      MutatingWebhookConfiguration: none is registered\n",
 	} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("CLI-58: no %q in\n%s", want, out)
-		}
+		expect.Contains(t, string(out), want, "CLI-58: no")
 	}
 }

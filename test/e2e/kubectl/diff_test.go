@@ -51,9 +51,8 @@ func TestDiff(t *testing.T) {
 	edited := "diff -u -N LIVE/v1.ConfigMap." + ns + ".edited MERGED/v1.ConfigMap." + ns + ".edited\n"
 	got = ask(t, "diff", "all", "-n", ns)
 	for _, part := range []string{edited, "\n data:\n-  a: x\n+  a: b\n+  c: d\n kind: ConfigMap\n", "\n-  password: '*** (before)'\n+  password: '*** (after)'\n"} {
-		if got.code != 1 || !strings.Contains("\n"+got.stdout, part) {
-			t.Errorf("CLI-12: exit code %d, no %q in\n%s%s", got.code, part, got.stdout, got.stderr)
-		}
+		expect.True(t, got.code == 1 && strings.Contains("\n"+got.stdout, part),
+			"CLI-12: exit code %d, no %q in\n%s%s", got.code, part, got.stdout, got.stderr)
 	}
 	expect.Equal(t, strings.Count(got.stdout, "diff -u -N"), 2, "CLI-12: more than two objects differ:\n%s", got.stdout)
 
@@ -69,9 +68,7 @@ func TestDiff(t *testing.T) {
 		t.Errorf("CLI-12: with another Secret: exit code %d, %v", got.code, actions)
 	}
 	for _, want := range []string{"delete lost", "create found", "update fine"} {
-		if !strings.Contains(strings.Join(actions, ", "), want) {
-			t.Errorf("CLI-12: with another Secret: no %s in %v", want, actions)
-		}
+		expect.Contains(t, strings.Join(actions, ", "), want, "CLI-12: with another Secret: no %s in %v", want, actions)
 	}
 
 	whole := "apiVersion: resources.gardener.cloud/v1alpha1\nkind: ManagedResource\nmetadata: {name: all, namespace: " + ns + "}\nspec: {secretRefs: [{name: all}], injectLabels: {more: x}}\n"
@@ -104,9 +101,8 @@ func TestDiffComesTrue(t *testing.T) {
 	got := ask(t, "diff", "few", "-n", ns, "--secret", secretFile(t, ns, "few", next), "-o", "name")
 	want := []string{"delete v1.ConfigMap." + ns + ".cm-0", "create v1.ConfigMap." + ns + ".cm-3", "create v1.ConfigMap." + ns + ".cm-new", "update v1.ConfigMap." + ns + ".cm-1"}
 	for _, line := range want {
-		if got.code != 1 || !strings.Contains(got.stdout, line+"\n") {
-			t.Errorf("CLI-12: exit code %d, no %q in\n%s%s", got.code, line, got.stdout, got.stderr)
-		}
+		expect.True(t, got.code == 1 && strings.Contains(got.stdout, line+"\n"),
+			"CLI-12: exit code %d, no %q in\n%s%s", got.code, line, got.stdout, got.stderr)
 	}
 	expect.Equal(t, strings.Count(got.stdout, "\n"), len(want), "CLI-12: more than that changes:\n%s", got.stdout)
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "few", map[string][]byte{"all.yaml": []byte(next)})))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/inspect"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -91,9 +92,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), completer, tc.arguments...).Output()
-			if err != nil || !strings.HasPrefix(string(out), tc.want) {
-				t.Errorf("CLI-9: %v, %s", err, out)
-			}
+			expect.True(t, err == nil && strings.HasPrefix(string(out), tc.want), "CLI-9: %v, %s", err, out)
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/nodeagentauthorizer"
 	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -183,9 +184,7 @@ func try(t *testing.T, cl client.Client, attempts []attempt) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Errorf("%s: %s: %v", a.rule, a.what, err)
-		}
+		expect.Succeed(t, err, "%s: %s", a.rule, a.what)
 	}
 }
 
@@ -321,9 +320,7 @@ func TestMany(t *testing.T) {
 	eventually("no entry", "nobody", `404 no shoot`)
 	for _, name := range []string{"nobody", "away"} {
 		answer, _ := ask(name, []byte(strings.ReplaceAll(string(question("x", "y")), "gardener.cloud:node-agent:machine:x", "alice")))
-		if !strings.Contains(answer, `"status":{"allowed":false}`) {
-			t.Errorf("NA-1: who is no agent, at %s: got %s", name, answer)
-		}
+		expect.Contains(t, answer, `"status":{"allowed":false}`, "NA-1: who is no agent, at %s", name)
 	}
 	for range 20 {
 		if answer, took := ask("away", question("many-machine", "many-node")); took > time.Second {
@@ -351,17 +348,14 @@ func TestProcess(t *testing.T) {
 	body := []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"gardener.cloud:node-agent:machine:nobody","groups":["gardener.cloud:node-agents"],"resourceAttributes":{"verb":"get","resource":"nodes","name":"x"}}}`)
 	_, answer, err := process.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", body)
 	must.Succeed(t, err)
-	if !strings.Contains(answer, `"allowed":false,"denied":true,"evaluationError":"500 error getting machine \"nobody\": not found"`) {
-		t.Errorf("NAA-11, B-1: got %s", answer)
-	}
+	expect.Contains(t, answer, `"allowed":false,"denied":true,"evaluationError":"500 error getting machine \"nobody\": not found"`,
+		"NAA-11, B-1")
 	_, metrics := process.Get(process.Metrics, "/metrics")
 	for _, metric := range []string{
 		`espalier_node_agent_authorizer_decisions_total{outcome="error",rule="NA-8"}`, `espalier_node_agent_authorizer_live_reads_total{outcome="absent"}`,
 		`espalier_node_agent_authorizer_last_contact_seconds{kind="Machine",shoot=""}`, "go_goroutines ", "process_start_time_seconds ",
 	} {
-		if !strings.Contains(metrics, metric) {
-			t.Errorf("%s is missing", metric)
-		}
+		expect.Contains(t, metrics, metric, "%s is missing", metric)
 	}
 	if _, wrong, err := process.Shown(reference.Metrics(nodeagentauthorizer.Executable(nil, nil))); err != nil || len(wrong) > 0 {
 		t.Errorf("the page about metrics: %v, %v", wrong, err)
@@ -389,7 +383,6 @@ func TestProcess(t *testing.T) {
 	if _, answer, err := blind.Ask(https, http.MethodPost, "/webhooks/auth/nodeagent", "application/json", somebody); err != nil || !strings.Contains(answer, `"status":{"allowed":false}`) {
 		t.Errorf("NA-1: who is no agent, before the shoot is known: got %s, %v", answer, err)
 	}
-	if status, _ := blind.Get(blind.Health, "/readyz/source-informer-sync"); status != http.StatusInternalServerError {
-		t.Errorf("NAA-7, NAA-9: ready without the right to read Machines: %d", status)
-	}
+	expect.Equal(t, expect.First(blind.Get(blind.Health, "/readyz/source-informer-sync")), http.StatusInternalServerError,
+		"NAA-7, NAA-9: ready without the right to read Machines")
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -95,9 +96,7 @@ func TestHostile(t *testing.T) {
 			"osc":    secret("kube-system", prefix+"-osc"),
 			"common": secret("kube-system", "gardener-valitail"),
 		} {
-			if err := get(object)(t.Context(), cl); err != nil {
-				t.Errorf("%s: %s: %v", prefix, what, err)
-			}
+			expect.Succeed(t, get(object)(t.Context(), cl), "%s: %s", prefix, what)
 		}
 	}
 }

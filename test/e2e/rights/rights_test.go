@@ -95,9 +95,7 @@ func TestRead(t *testing.T) {
 		"admission-controller graph garden watch projects.core.gardener.cloud", "admission-controller seedauthorizer garden get secrets",
 		"admission-controller seedrestriction garden get secrets", "admission-controller shootauthorizer garden get secrets",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	expect.DeepEqual(t, got, want)
 	if _, _, err := read(t.TempDir()); err == nil {
 		t.Error("an empty folder is read")
 	}
@@ -137,8 +135,6 @@ func TestPage(t *testing.T) {
 	must.Succeed(t, err)
 	all := declared()
 	for _, e := range explained {
-		if !slices.ContainsFunc(all, e.explains) {
-			t.Errorf("there are no such rights: %s", e.String())
-		}
+		expect.True(t, slices.ContainsFunc(all, e.explains), "there are no such rights: %s", e.String())
 	}
 }

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -74,18 +74,14 @@ func TestWrite(t *testing.T) {
 		for name, content := range files {
 			want[name] = string(content)
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		expect.DeepEqual(t, got, want)
 		link, _ := os.Readlink(filepath.Join(dir, "..data"))
 		links[link] = true
 		if versions, err := filepath.Glob(filepath.Join(dir, "..[0-9]*")); err != nil || len(versions) > 1 {
 			t.Errorf("%v are left (%v)", versions, err)
 		}
 	}
-	if len(links) != 4 {
-		t.Errorf("links to %d folders, although what was the same should have stayed", len(links))
-	}
+	expect.Equal(t, len(links), 4, "folders that the link named; files that are the same stay")
 }
 
 // TestCommand: a connection that names no kubeconfig relies on the Pod's credentials.
@@ -105,9 +101,8 @@ func TestCommand(t *testing.T) {
 		}
 		arguments, environment, err := c.Command()
 		must.Succeed(t, err)
-		if !slices.Contains(arguments, "--v=2") || !slices.Contains(environment, servicePort+"=6443") {
-			t.Errorf("%s: arguments %s, environment %s", config, arguments, environment)
-		}
+		expect.True(t, slices.Contains(arguments, "--v=2") && slices.Contains(environment, servicePort+"=6443"),
+			"%s: arguments %s, environment %s", config, arguments, environment)
 		var got []string
 		for _, variable := range environment {
 			name, path, _ := strings.Cut(variable, "=")
@@ -120,8 +115,6 @@ func TestCommand(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: got %s, want %s", config, got, want)
-		}
+		expect.DeepEqual(t, got, want, "%s", config)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"testing"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // TestScript: a part's output is kept until it is its turn.
@@ -17,7 +19,5 @@ func TestScript(t *testing.T) {
 	second.show(&out)
 	second.step("%d of the second", 2)
 	const want = "\n== First\n   1 of the first\n\n== Second\n   1 of the second\n   2 of the second\n"
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	expect.Equal(t, out.String(), want)
 }

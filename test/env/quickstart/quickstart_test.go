@@ -17,6 +17,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -162,9 +163,7 @@ func workplace(t *testing.T, root string, executables []string) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := harness.Build(filepath.Join(work, "bin"), harness.Client); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, expect.ErrorOf(harness.Build(filepath.Join(work, "bin"), harness.Client)))
 	if err := os.Symlink(harness.Client, filepath.Join(work, "bin", "kubectl_complete-espalier")); err != nil { // As make build does.
 		t.Fatal(err)
 	}

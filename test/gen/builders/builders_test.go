@@ -50,9 +50,7 @@ func TestBut(t *testing.T) {
 	if *shoot.Spec.SeedName != "a" || len(shoot.Spec.Resources) != 1 || *copied.Spec.SeedName != "b" || len(copied.Spec.Resources) != 2 {
 		t.Errorf("got %+v and %+v", shoot.Spec, copied.Spec)
 	}
-	if err := web.With("spec", 5).Into(shoot); err == nil || !strings.Contains(err.Error(), `"spec":5`) {
-		t.Errorf("got %v", err)
-	}
+	expect.ErrorContains(t, web.With("spec", 5).Into(shoot), `"spec":5`)
 }
 
 func TestDocuments(t *testing.T) {

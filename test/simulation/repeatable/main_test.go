@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -19,8 +20,6 @@ func TestOverlay(t *testing.T) {
 
 func TestReplaceOnce(t *testing.T) {
 	for _, content := range []string{"", "aba"} {
-		if _, err := replace(content, []replacement{{"a", "b"}}); err == nil {
-			t.Errorf("%q has it not once", content)
-		}
+		expect.Error(t, expect.ErrorOf(replace(content, []replacement{{"a", "b"}})), "%q has it not once", content)
 	}
 }
