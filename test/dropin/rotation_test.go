@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -152,8 +153,6 @@ func TestRotation(t *testing.T) {
 	some()
 	cancel()
 	asking.Wait()
-	if len(failures) > 0 {
-		t.Errorf("DPL-82: %d of %v failed, first %v", len(failures), done, failures[0])
-	}
+	expect.Empty(t, failures, "DPL-82: requests that failed, of %d", done)
 	p.stop()
 }

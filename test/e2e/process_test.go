@@ -160,16 +160,13 @@ func TestProbesAndSignals(t *testing.T) {
 			return nil
 		})
 	}
-	if status, _ := p.Get(p.Metrics, "/debug/pprof/"); status != http.StatusOK {
-		t.Errorf("operations 2.7 profiling on: %d", status)
-	}
+	expect.Equal(t, expect.First(p.Get(p.Metrics, "/debug/pprof/")), http.StatusOK, "operations 2.7 profiling on")
 	if status, body := p.Get(p.Metrics, "/debug/config"); status != http.StatusOK || !strings.Contains(body, "enableProfiling: true") || !strings.Contains(body, "syncPeriod: 1m0s") {
 		t.Errorf("ASK-20 the effective configuration: %d %s", status, body)
 	}
 	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
-		if status, _ := p.Get(p.Health, path); status != http.StatusNotFound {
-			t.Errorf("operations 2.7 never on the health port: %s: %d", path, status)
-		}
+		expect.Equal(t, expect.First(p.Get(p.Health, path)), http.StatusNotFound,
+			"operations 2.7 never on the health port: %s", path)
 	}
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: "default", Name: "gardener-resource-manager"}
@@ -201,9 +198,7 @@ func TestProbesAndSignals(t *testing.T) {
 	p = start(t, nil)
 	ready(t, p)
 	for _, path := range []string{"/debug/pprof/", "/debug/config"} {
-		if status, _ := p.Get(p.Metrics, path); status != http.StatusNotFound {
-			t.Errorf("operations 2.7 profiling off: %s: %d", path, status)
-		}
+		expect.Equal(t, expect.First(p.Get(p.Metrics, path)), http.StatusNotFound, "operations 2.7 profiling off: %s", path)
 	}
 	must.Succeed(t, p.Signal(syscall.SIGTERM))
 	eventually(t, func() error { // Two signals at once would be one.
@@ -257,9 +252,8 @@ func TestClusterIdentity(t *testing.T) {
 	expect.Equal(t, listed(t, ns)["cm-0"].Annotations[resourcesv1alpha1.AnnotationOrigin], ns+"/mr", "MRC-7b/BH-MR-33")
 	elsewhere := &resourcesv1alpha1.ManagedResource{}
 	must.Succeed(t, landscape.SeedClient.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "mr"}, elsewhere))
-	if len(elsewhere.Finalizers)+len(elsewhere.Status.Conditions) > 0 {
-		t.Errorf("BH-MR-12: a ManagedResource of another namespace is handled: %v", elsewhere.Status)
-	}
+	expect.Equal(t, len(elsewhere.Finalizers)+len(elsewhere.Status.Conditions), 0,
+		"BH-MR-12: a ManagedResource of another namespace is handled: %v", elsewhere.Status)
 	must.Succeed(t, landscape.SeedClient.Delete(t.Context(), elsewhere))
 	p.Stop()
 	must.Succeed(t, landscape.SeedClient.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"}, Data: map[string]string{"cluster-identity": "id"}}))

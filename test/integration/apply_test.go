@@ -54,9 +54,7 @@ func TestDriftIsPutRightAtOnce(t *testing.T) {
 		return nil
 	})
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
-	if recreated := f.exists("v1", "ConfigMap", "cm"); recreated.GetUID() == cm.GetUID() {
-		t.Error("MRT-6: want a new object")
-	}
+	expect.True(t, f.exists("v1", "ConfigMap", "cm").GetUID() != cm.GetUID(), "MRT-6: want a new object")
 }
 
 // MRM-15: the class that admission fills in when an Ingress is created, and never again, stays when the Ingress is written.

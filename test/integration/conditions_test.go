@@ -101,16 +101,13 @@ func TestFailureOnUnchangedContent(t *testing.T) {
 	for conditionType, want := range map[resourcesv1alpha1.ConditionType]string{
 		resourcesv1alpha1.ResourcesHealthy: "True/ResourcesHealthy", resourcesv1alpha1.ResourcesProgressing: "False/ResourcesRolledOut",
 	} {
-		if got, _ := harness.Condition(mr, conditionType); got != want {
-			t.Errorf("MRS-6: %s is %s", conditionType, got)
-		}
+		expect.Equal(t, expect.First(harness.Condition(mr, conditionType)), want, "MRS-6: %s", conditionType)
 	}
 
 	f.managed("never", "apiVersion: unknown.io/v1\nkind: Foo\nmetadata: {name: x}\n")
 	mr = f.applied("never", "False/ApplyFailed")
-	if got, _ := harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy); got != "Unknown/ChecksPending" {
-		t.Errorf("MRH-2: ResourcesHealthy is %s", got)
-	}
+	expect.Equal(t, expect.First(harness.Condition(mr, resourcesv1alpha1.ResourcesHealthy)), "Unknown/ChecksPending",
+		"MRH-2: ResourcesHealthy")
 	expect.Equal(t, mr.Status.ObservedGeneration, 0, "MRS-6: observedGeneration")
 	transition := func() string {
 		mr := f.mr("never")
@@ -148,9 +145,8 @@ func TestEventsOfAPendingService(t *testing.T) {
 	f.must(f.seed.Delete(f.ctx, f.mr("mr")))
 	mr := f.applied("mr", "Progressing/DeletionPending", "\n\n-> Events:\n* cloud reported 9m", "message 5")
 	_, message := harness.Condition(mr, resourcesv1alpha1.ResourcesApplied)
-	if strings.Count(message, "cloud reported") != 5 || strings.Contains(message, "message 0") {
-		t.Errorf("MRX-13: want the newest five: %s", message)
-	}
+	expect.True(t, strings.Count(message, "cloud reported") == 5 && !strings.Contains(message, "message 0"),
+		"MRX-13: want the newest five: %s", message)
 	f.patch(service, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	f.mrGone("mr")
 }
@@ -198,9 +194,7 @@ func TestNoSecretContentInLogs(t *testing.T) {
 	f.managed("mr", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: $NS}\nstringData: {password: "+secret+"}\n---\n"+secret+": [\n")
 	f.applied("mr", "False/DecodingFailed")
 	f.exists("v1", "Secret", "s")
-	if strings.Contains(running.Output(), secret) {
-		t.Error("OBS-8: the log shows the content of a Secret")
-	}
+	expect.False(t, strings.Contains(running.Output(), secret), "OBS-8: the log shows the content of a Secret")
 	if _, message := harness.Condition(f.mr("mr"), resourcesv1alpha1.ResourcesApplied); strings.Contains(message, secret) {
 		t.Errorf("the condition shows the content of a Secret: %s", message)
 	}

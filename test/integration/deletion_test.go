@@ -13,6 +13,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 func withFinalizer(name string, more ...string) string {
@@ -39,14 +40,11 @@ func TestPendingDeletion(t *testing.T) {
 	f.secret("mr", map[string]string{"data.yaml": configMap("new")})
 	mr := f.rule("MRS-8: the condition of a pending deletion").applied("mr", "Progressing/DeletionPending", "Could not clean all old resources: 2 errors occurred: [deletion of old resource \"v1/ConfigMap/$NS/one\" is still pending", "example.org/hold")
 	for _, conditionType := range []resourcesv1alpha1.ConditionType{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing} {
-		if got, _ := harness.Condition(mr, conditionType); got != "Unknown/ChecksPending" {
-			t.Errorf("MR-10: %s is %s", conditionType, got)
-		}
+		expect.Equal(t, expect.First(harness.Condition(mr, conditionType)), "Unknown/ChecksPending",
+			"MR-10: %s", conditionType)
 	}
 	waiting := harness.Object("v1", "ConfigMap", f.ns, "new")
-	if err := f.shoot.Get(f.ctx, client.ObjectKeyFromObject(waiting), waiting); err == nil {
-		t.Error("MR-10: new objects must wait")
-	}
+	expect.Error(t, f.shoot.Get(f.ctx, client.ObjectKeyFromObject(waiting), waiting), "MR-10: new objects must wait")
 	f.rule("BH-MR-25: an object with finalizers stays").get("v1", "ConfigMap", "one")
 	f.release("one", "two")
 	f.settled("mr")
@@ -233,9 +231,7 @@ func TestMovedObject(t *testing.T) {
 	})
 	f.settled("from")
 	cm := f.get("v1", "ConfigMap", "moved")
-	if cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
-		t.Error("MRB-16: the moved object was deleted")
-	}
+	expect.True(t, cm.GetUID() == uid && cm.GetDeletionTimestamp() == nil, "MRB-16: the moved object was deleted")
 	if cm := f.get("v1", "ConfigMap", "handed"); cm.GetUID() != handed || cm.GetDeletionTimestamp() != nil || !strings.HasSuffix(cm.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "/to") {
 		t.Errorf("BH-MR-9: an object that is handed over by mode Ignore: %v", cm.Object["metadata"])
 	}

@@ -252,9 +252,7 @@ func TestInvalidUpdates(t *testing.T) {
 	expect.Equal(t, f.get("batch/v1", "Job", "j").GetUID(), uid, "MR-34: deleted with an invalid policy")
 	f.secret("job", map[string]string{"data.yaml": job("resources.gardener.cloud/delete-on-invalid-update: 'true', resources.gardener.cloud/deletion-propagation-on-invalid-update: Background", "Indexed")})
 	f.applied("job", "True/ApplySucceeded")
-	if f.get("batch/v1", "Job", "j").GetUID() == uid {
-		t.Error("MR-33: not re-created")
-	}
+	expect.True(t, f.get("batch/v1", "Job", "j").GetUID() != uid, "MR-33: not re-created")
 }
 
 // TestIgnoredObjects: objects that are let go of, and objects that are made once.

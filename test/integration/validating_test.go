@@ -159,9 +159,7 @@ func checkDeletion(ctx context.Context, t *testing.T, kind string, object *unstr
 		}
 		confirm(ctx, t, object)
 	}
-	if err := landscape.SeedClient.Delete(ctx, object); err != nil {
-		t.Errorf("DP-1: %v", err)
-	}
+	expect.Succeed(t, landscape.SeedClient.Delete(ctx, object), "DP-1")
 }
 
 // checkCollections: an unconfirmed object of the namespace refuses a collection whole, whatever was selected (DP-12).
@@ -176,9 +174,7 @@ func checkCollections(ctx context.Context, t *testing.T) {
 		"the confirmed one": {client.InNamespace("judged"), client.MatchingLabels{"going": "yes"}},
 	} {
 		err := landscape.SeedClient.DeleteAllOf(ctx, kind, options...)
-		if err == nil || !strings.Contains(err.Error(), unconfirmed+": extensions.extensions.gardener.cloud judged/other") {
-			t.Errorf("WB-16: %s: %v", what, err)
-		}
+		expect.ErrorContains(t, err, unconfirmed+": extensions.extensions.gardener.cloud judged/other", "WB-16: %s", what)
 	}
 	for name := range names {
 		object := extensionObject(t, "Extension", "Namespaced", name, "", "{}")
@@ -190,9 +186,7 @@ func checkCollections(ctx context.Context, t *testing.T) {
 	if err := landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged"), client.MatchingLabels{"going": "yes"}); err != nil {
 		t.Errorf("DP-15: %v", err)
 	}
-	if err := landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged")); err != nil {
-		t.Errorf("DP-15: %v", err)
-	}
+	expect.Succeed(t, landscape.SeedClient.DeleteAllOf(ctx, kind, client.InNamespace("judged")), "DP-15")
 }
 
 // checkDefinitions: definitions with the label are protected, others are not (R13).
@@ -202,14 +196,8 @@ func checkDefinitions(ctx context.Context, t *testing.T) {
 	plain := decode(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: plains.judged.example}}")
 	guarded := decode(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: guardeds.judged.example}}")
 	must.Succeed(t, landscape.SeedClient.Patch(ctx, guarded, harness.MergePatch(map[string]any{"metadata": map[string]any{"labels": map[string]any{"gardener.cloud/deletion-protected": "true"}}})))
-	if err := landscape.SeedClient.Delete(ctx, plain); err != nil {
-		t.Errorf("R13: %v", err)
-	}
-	if err := landscape.SeedClient.Delete(ctx, guarded); err == nil || !strings.Contains(err.Error(), unconfirmed) {
-		t.Errorf("BH-DEL-1: %v", err)
-	}
+	expect.Succeed(t, landscape.SeedClient.Delete(ctx, plain), "R13")
+	expect.ErrorContains(t, landscape.SeedClient.Delete(ctx, guarded), unconfirmed, "BH-DEL-1")
 	confirm(ctx, t, guarded)
-	if err := landscape.SeedClient.Delete(ctx, guarded); err != nil {
-		t.Errorf("BH-DEL-1: %v", err)
-	}
+	expect.Succeed(t, landscape.SeedClient.Delete(ctx, guarded), "BH-DEL-1")
 }

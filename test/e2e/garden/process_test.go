@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/executable/admissioncontroller"
 	"github.com/espalier-project/espalier/internal/gen/reference"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -104,9 +105,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsPage(t *testing.T) {
 	page := reference.Metrics(admissioncontroller.Executable(nil, nil))
 	names, wrong, err := suite.Process.Shown(page)
-	if err != nil || len(wrong) > 0 {
-		t.Errorf("%v, %v", wrong, err)
-	}
+	expect.True(t, err == nil && len(wrong) == 0, "%v, %v", wrong, err)
 	for _, m := range page {
 		if len(m.Labels) == 0 && !slices.Contains(names, m.Name) {
 			t.Errorf("%s is not shown", m.Name)
@@ -160,9 +159,7 @@ func TestNotSynced(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(answer, `"allowed":false,"evaluationError":"503 not synced yet"`) {
-			t.Errorf("B-3: got %s", answer)
-		}
+		expect.Contains(t, answer, `"allowed":false,"evaluationError":"503 not synced yet"`, "B-3")
 		return nil
 	})
 	// Restrictions ask the graph, too: what it does not have yet is no reason for a final 403.
@@ -212,20 +209,15 @@ func TestKill(t *testing.T) {
 	read := func() error { return do(t.Context(), cl, "get", object(t, "Secret "+ns+"/creds-"+a, "")) }
 	eventually(t, "before", read)
 	suite.Process.Kill()
-	if err := read(); err == nil {
-		t.Error("ADM-6: a seed is allowed something while nobody decides")
-	}
+	expect.Error(t, read(), "ADM-6: a seed is allowed something while nobody decides")
 	create(t, "Secret "+ns+"/made-meanwhile", "")
 	create(t, "ConfigMap "+ns+"/audit-new", "")
 	must.Succeed(t, suite.Client.Patch(t.Context(), object(t, "Shoot "+ns+"/on-"+a, ""), mergePatch(`{"spec":{"kubernetes":{"kubeAPIServer":{"auditConfig":{"auditPolicy":{"configMapRef":{"name":"audit-new"}}}}}}}`)))
 	runAgain(t)
 	eventually(t, "after", read)
-	if err := do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-new", "")); err != nil {
-		t.Errorf("what changed meanwhile: %v", err)
-	}
-	if err := forbidden(do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-"+a, "")), "no relationship found"); err != nil {
-		t.Errorf("what was dropped meanwhile: %v", err)
-	}
+	expect.Succeed(t, do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-new", "")), "what changed meanwhile")
+	expect.Succeed(t, forbidden(do(t.Context(), cl, "get", object(t, "ConfigMap "+ns+"/audit-"+a, "")), "no relationship found"),
+		"what was dropped meanwhile")
 }
 
 // TestAPIServerRestarts: what changed while the watches were gone arrives, deletions included (GR-5).
