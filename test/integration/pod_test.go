@@ -1,11 +1,14 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-project/espalier/test/env/harness"
 	"github.com/espalier-project/espalier/test/expect"
@@ -47,4 +50,44 @@ func TestBarePod(t *testing.T) {
 	if _, message := harness.Condition(mr, "ResourcesApplied"); strings.Contains(message, "-word") {
 		t.Errorf("MR-33: the message tells content: %s", message)
 	}
+}
+
+// TestResizedPod: somebody resizes a managed Pod in place; it gets the resources of its manifest again, and keeps others if the manifest says so.
+func TestResizedPod(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if f.minor() < 33 {
+		t.Skip("Pods cannot be resized in place before Kubernetes 1.33")
+	}
+	pod := func(name, annotations string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: $NS, annotations: {" + annotations + "}}\n" +
+			"spec: {containers: [{name: main, image: 'i:1', resources: {limits: {cpu: 100m, memory: 1Gi}}}]}\n"
+	}
+	f.managed("mr", pod("repaired", "")+pod("preserved", "resources.gardener.cloud/preserve-resources: 'true'"))
+	f.applied("mr", "True/ApplySucceeded")
+	cpus := func(name string) string {
+		containers, _, _ := unstructured.NestedSlice(f.get("v1", "Pod", name).Object, "spec", "containers")
+		main, _ := containers[0].(map[string]any)
+		limit, _, _ := unstructured.NestedString(main, "resources", "limits", "cpu")
+		request, _, _ := unstructured.NestedString(main, "resources", "requests", "cpu")
+		return limit + " " + request
+	}
+	resize := func(name string) {
+		resources := map[string]any{"limits": map[string]any{"cpu": "200m"}, "requests": map[string]any{"cpu": "200m"}}
+		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "resources": resources}}}})
+		f.must(err)
+		f.must(f.shoot.SubResource("resize").Patch(f.ctx, f.get("v1", "Pod", name), client.RawPatch(types.StrategicMergePatchType, raw)))
+	}
+	resize("preserved")
+	resize("repaired")
+	f.eventually(func() error {
+		if got := cpus("repaired"); got != "100m 100m" {
+			return fmt.Errorf("T4-7/MRM-18: the Pod has CPUs %s", got)
+		}
+		return nil
+	})
+	f.applied("mr", "True/ApplySucceeded")
+	expect.Equal(t, cpus("preserved"), "200m 200m", "T4-7/MRM-3: the preserved Pod has CPUs")
+	f.secret("mr", map[string]string{"data.yaml": strings.ReplaceAll(pod("repaired", ""), "limits: {cpu: 100m", "requests: {cpu: 50m}, limits: {cpu: 100m")})
+	f.applied("mr", "False/ApplyFailed", "v1/Pod/$NS/repaired", "QOS Class")
 }

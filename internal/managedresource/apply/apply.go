@@ -302,6 +302,9 @@ func (a *Run) applyOne(ctx context.Context, desired *plan.Desired) {
 		return
 	}
 	attempt.record(ctx, done, isRepair)
+	if a.Target.CannotRead(ctx, desired.GroupVersionKind()) {
+		a.failed(ctx, desired, errUnreadable(desired))
+	}
 }
 
 // Visited returns the objects that a full run need not visit once more, unless one is out of sync: also those that it

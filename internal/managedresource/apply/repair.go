@@ -7,10 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-project/espalier/internal/managedresource/merge"
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
+	"github.com/espalier-project/espalier/internal/managedresource/plan"
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
@@ -58,7 +60,7 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 	if drift.Fight {
 		what = "is changed repeatedly, and repaired at most twice a minute"
 	}
-	a.report(what)
+	a.report(ctx, what)
 }
 
 // repaired reports an object that was repaired.
@@ -71,12 +73,12 @@ func (a *attempt) repaired(ctx context.Context, done outcome) {
 		a.Metrics.Repairs.Observe(drift.Waited.Seconds())
 	}
 	if drift.Unreported {
-		a.report("was repaired")
+		a.report(ctx, "was repaired")
 	}
 }
 
 // report records the report about an object: who changed it, and where. A missing one was deleted.
-func (a *attempt) report(what string) {
+func (a *attempt) report(ctx context.Context, what string) {
 	events := a.desired.Name() + " was deleted"
 	if a.live != nil {
 		events = a.desired.Name() + " was changed"
@@ -90,10 +92,32 @@ func (a *attempt) report(what string) {
 		if path != "" {
 			events += " at " + path
 		}
+	} else if owner := a.missingOwner(ctx); owner != "" {
+		what += "; the garbage collector deletes it again, as its manifest has the owner " + owner + ", which does not exist"
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.events = append(a.events, events+"; it "+what)
+}
+
+// missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the
+// object each time it is created (MRB-50).
+func (a *attempt) missingOwner(ctx context.Context) (missing string) {
+	for _, owner := range a.desired.GetOwnerReferences() {
+		gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+		live, err := a.Target.Get(ctx, gvk, a.desired.GetNamespace(), owner.Name)
+		if target.Gone(err) && a.desired.GetNamespace() != "" { // Or it is cluster-scoped.
+			live, err = a.Target.Get(ctx, gvk, "", owner.Name)
+		}
+		if err == nil && live.GetUID() == owner.UID || err != nil && !target.Gone(err) {
+			return ""
+		}
+		if missing == "" {
+			missing = fmt.Sprintf("%s with UID %q",
+				plan.ObjectName(owner.APIVersion, owner.Kind, a.desired.GetNamespace(), owner.Name), owner.UID)
+		}
+	}
+	return missing
 }
 
 // lastWriter returns the other manager that wrote an object last, by its managed fields.

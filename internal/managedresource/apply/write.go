@@ -3,6 +3,8 @@ package apply
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -28,6 +30,13 @@ import (
 // It is one loop, as each answer decides whether the next try creates or updates.
 func (a *attempt) write(ctx context.Context) (outcome, error) {
 	expectAbsent := a.desired.Old == nil || a.ticket.Known && !a.ticket.Present
+	if a.Target.CannotRead(ctx, a.desired.GroupVersionKind()) {
+		// It is created once, and again for other content that this process knows to be other.
+		known := a.ticket.Known && a.ticket.Desired != 0
+		if expectAbsent = a.desired.Old == nil || known && a.ticket.Desired != a.digest; !expectAbsent {
+			return outcome{}, errUnreadable(a.desired)
+		}
+	}
 	for try := 0; ; try++ {
 		var createErr error
 		if expectAbsent {
@@ -42,6 +51,9 @@ func (a *attempt) write(ctx context.Context) (outcome, error) {
 		// The object may be there although its creation was refused for another reason: node ports and quotas are checked
 		// before names.
 		live, err := a.read(ctx, try == 0)
+		if target.Unreadable(err) {
+			return outcome{}, cmp.Or(createErr, errUnreadable(a.desired))
+		}
 		if apierrors.IsNotFound(err) && try < updateAttempts &&
 			(createErr == nil || apierrors.IsAlreadyExists(createErr)) {
 			expectAbsent = true
@@ -61,6 +73,12 @@ func (a *attempt) write(ctx context.Context) (outcome, error) {
 		}
 		return done, err
 	}
+}
+
+// errUnreadable is the error of an object whose kind can be created, but not read (MRB-53).
+func errUnreadable(desired *plan.Desired) error {
+	gvk := desired.GroupVersionKind()
+	return fmt.Errorf("the API server cannot read objects of kind %s of %s, so that it is unknown whether the object is as its manifest; it is not created again until its manifest changes", gvk.Kind, gvk.GroupVersion())
 }
 
 // decideMissing decides about an object that is missing: the outcome if it is not created.
@@ -89,6 +107,9 @@ func (a *attempt) decide(ctx context.Context, live *unstructured.Unstructured) (
 		return outcome{result: kept, keptBy: owner, observation: a.seen(time.Time{})}, true, nil
 	}
 	a.holdOn(live)
+	if err := a.inherit(ctx); err != nil {
+		return outcome{}, false, err
+	}
 	a.merged = a.merge(live)
 	if !a.rewrites(ctx, a.desired) {
 		if same, again := a.same(ctx); same {
@@ -122,6 +143,14 @@ func (a *attempt) send(ctx context.Context) (_ outcome, isOutdated bool, _ error
 		return outcome{}, false, err
 	}
 	a.noteTakeover(ctx)
+	if resized := merge.Resize(a.live, a.merged); resized != nil && a.Target.Resizes(ctx, a.live.GroupVersionKind()) {
+		// Only a subresource changes the resources of a Pod (MRM-18). The next try makes all other changes.
+		answer, err := a.Target.Resize(ctx, resized, a.Watches.View())
+		if err == nil && !merge.Equal(resized, a.merged) {
+			return outcome{}, true, errResized
+		}
+		return a.answered(ctx, answer, err)
+	}
 	if err := merge.CheckUpdate(a.live, a.merged); err != nil {
 		done, err := a.invalid(ctx, err)
 		return done, false, err
@@ -130,6 +159,9 @@ func (a *attempt) send(ctx context.Context) (_ outcome, isOutdated bool, _ error
 	answer, err := a.Target.Update(ctx, a.merged, a.Watches.View())
 	return a.answered(ctx, answer, err)
 }
+
+// errResized is the error of an attempt that changed the resources of a Pod, but made no other change.
+var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
 
 // answered handles the answer to an update.
 func (a *attempt) answered(ctx context.Context, answer target.Answer, err error) (outcome, bool, error) {

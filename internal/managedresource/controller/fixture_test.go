@@ -388,7 +388,9 @@ type store struct {
 	// clusterScoped is true if ConfigMaps have no namespaces here.
 	clusterScoped bool
 	// oldAbsent is true if old.example is not served.
-	oldAbsent bool
+	// unreadable says that objects can be created only.
+	unreadable bool
+	oldAbsent  bool
 	// watched is true if ConfigMaps can be listed and watched. Nothing is told but what is listed.
 	watched bool
 	// broken is a path that is answered with 500.
@@ -514,7 +516,10 @@ func (s *store) servesOld() bool {
 func (s *store) verbs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watched {
+	switch {
+	case s.unreadable:
+		return []string{"create"}
+	case s.watched:
 		return []string{"get", "list", "watch"}
 	}
 	return []string{"get"}

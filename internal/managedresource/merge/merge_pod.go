@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,6 +31,9 @@ func mergePod(c mergeContext) {
 	}
 	merged, _ := overlay(spec, live, desired).(map[string]any)
 	merged = maps.Clone(merged) // It is the live one if the manifest says all of it.
+	for _, list := range containerLists {
+		fillContainers(merged, live, desired, list)
+	}
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}
@@ -44,37 +46,6 @@ func mergePod(c mergeContext) {
 		}
 	}
 	c.merged.Object["spec"] = merged
-}
-
-var containerLists = []string{"containers", "initContainers"}
-
-func byName(pod map[string]any, list string) map[string]map[string]any {
-	named := map[string]map[string]any{}
-	for _, container := range containers(pod, list) {
-		name, _ := container["name"].(string)
-		named[name] = container
-	}
-	return named
-}
-
-// withoutResources returns the specification of a manifest without the resources of containers, and of the whole Pod,
-// that the live Pod has.
-func withoutResources(desired, live map[string]any) map[string]any {
-	spec := runtime.DeepCopyJSON(desired)
-	manifest := map[string]any{"spec": spec}
-	if len(podResources(live)) > 0 {
-		delete(spec, "resources")
-	}
-	for _, list := range containerLists {
-		present := byName(live, list)
-		for _, container := range containers(manifest, list) {
-			name, _ := container["name"].(string)
-			if resources, _ := present[name]["resources"].(map[string]any); len(resources) > 0 {
-				delete(container, "resources")
-			}
-		}
-	}
-	return spec
 }
 
 // overlay returns desired laid over live, which stays as it is but may be shared.

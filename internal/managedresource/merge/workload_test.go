@@ -36,7 +36,7 @@ func TestMerge_FollowsTheTableOfWorkloads(t *testing.T) {
 		"T4-7/MRM-5/DaemonSet":          {"apps/v1", "DaemonSet", false, true},
 		"T4-7/MRM-6/Job":                {"batch/v1", "Job", false, true},
 		"T4-7/MRM-7/CronJob":            {"batch/v1", "CronJob", false, true},
-		"T4-7/MRM-3/Pod":                {"v1", "Pod", false, true},
+		"T4-7/MRM-18/Pod":               {"v1", "Pod", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := fromYAML(t, of(c.apiVersion, c.kind, "5", "2", ""))
@@ -80,4 +80,38 @@ func seen(object *unstructured.Unstructured, kind string) string {
 		}
 	}
 	return fmt.Sprint(replicas, ", ", cpus)
+}
+
+// TestResize_RestoresResourcesOfPods: a Pod that others resized gets the resources of its manifest, in a form that the API server accepts.
+func TestResize_RestoresResourcesOfPods(t *testing.T) {
+	for name, c := range map[string]struct{ live, manifest, want string }{
+		"MRM-18/limits and requests":        {"{limits: {cpu: '2'}, requests: {cpu: '2'}}", "{limits: {cpu: '1'}, requests: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},
+		"MRM-18/requests that follow":       {"{limits: {cpu: '2'}, requests: {cpu: '2'}}", "{limits: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},
+		"MRM-18/requests that follow up":    {"{limits: {cpu: 500m}, requests: {cpu: 500m}}", "{limits: {cpu: 1}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},
+		"MRM-18/requests that would exceed": {"{limits: {cpu: '3'}, requests: {cpu: '2'}}", "{limits: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:1]]"},
+		"MRM-18/requests that fit":          {"{limits: {cpu: '3'}, requests: {cpu: 500m}}", "{limits: {cpu: '1'}}", "map[limits:map[cpu:1] requests:map[cpu:500m]]"},
+		"MRM-18/another resource stays":     {"{limits: {cpu: '2', memory: 1Mi}}", "{limits: {cpu: '1'}}", "map[limits:map[cpu:1 memory:1Mi]]"},
+		"MRM-18/the same":                   {"{limits: {cpu: '1'}, requests: {cpu: '1'}}", "{limits: {cpu: 1000m}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: n}\nspec: {nodeName: x, containers: [{name: c, image: i, resources: %s}]}\n"
+			live := fromYAML(t, fmt.Sprintf(text, c.live))
+			before := live.DeepCopy()
+			merged := Merge(desiredFrom(t, fmt.Sprintf(text, c.manifest)), live, Options{Origin: "n/m"})
+			resized, got := Resize(live, merged), ""
+			if resized != nil {
+				got = fmt.Sprint(containers(resized.Object, "containers")[0]["resources"])
+				if err := CheckUpdate(resized, merged); err != nil {
+					t.Errorf("the rest is refused: %v", err)
+				}
+			}
+			expect.Equal(t, got, c.want, "it gets")
+			if !unstructuredEqual(before, live) {
+				t.Error("the live Pod was changed")
+			}
+		})
+	}
+	if Resize(fromYAML(t, "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}\n"), fromYAML(t, "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 2}\n")) != nil {
+		t.Error("MRM-18: a Deployment is resized")
+	}
 }

@@ -75,7 +75,7 @@ func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, e
 	}
 	live, namespace, err := r.Owners.Locations.Find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
-		return true, nil // Nothing is there, or nothing that can be read or deleted (MRX-19).
+		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
 	}
 	if err != nil {
 		return false, err

@@ -34,12 +34,15 @@ var allAutoscalers = scope{gvk: autoscalerKind, all: true}
 // autoscalers are watched, and only their targets are kept.
 //
 // Invariant: an object that any reported autoscaler names is scaled, and so is an object whose last autoscaler went
-// less than autoscalerGrace ago. Autoscalers that went before the first list of this process are not known.
+// less than autoscalerGrace ago. Autoscalers that went before the first list of this process were not reported: see
+// Inherits.
 type Autoscalers struct {
 	// watches also has the lock of the fields below.
 	watches *Watches
 	used    sync.Once
 
+	// since is the time at which all of them were known first; zero before.
+	since    time.Time
 	targetOf map[types.UID]objects.ID
 	count    map[objects.ID]int
 	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
@@ -105,6 +108,11 @@ func (a *Autoscalers) listed(targets map[types.UID]objects.ID) {
 	for _, uid := range gone {
 		a.set(uid, objects.ID{})
 	}
+	a.watches.mu.Lock()
+	defer a.watches.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
 }
 
 // target returns the object that an autoscaler scales; empty for a malformed one, which must not keep everything else
@@ -154,16 +162,16 @@ func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
 	if had {
 		if a.count[before]--; a.count[before] == 0 {
 			delete(a.count, before)
-			a.leaveLocked(before)
+			a.leaveLocked(before, autoscalerGrace)
 		}
 	}
 	return gained
 }
 
 // leaveLocked begins the grace of an object without autoscalers.
-func (a *Autoscalers) leaveLocked(key objects.ID) {
+func (a *Autoscalers) leaveLocked(key objects.ID, grace time.Duration) {
 	var timer *time.Timer
-	timer = time.AfterFunc(autoscalerGrace, func() {
+	timer = time.AfterFunc(grace, func() {
 		a.watches.mu.Lock()
 		over := a.leaving[key] == timer
 		if over {

@@ -46,6 +46,7 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 	if err != nil {
 		return nil, err
 	}
+	httpClient = outlivingClient(httpClient)
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -85,6 +86,9 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	name string) (*unstructured.Unstructured, error) {
 	var object *unstructured.Unstructured
 	err := c.request(ctx, gvk, "get", func(ctx context.Context, served *mapping) error {
+		if err := served.readable(name); err != nil {
+			return err
+		}
 		resource, err := c.object(served, namespace, name)
 		if err == nil {
 			object, err = resource.Get(ctx, name, metav1.GetOptions{})
@@ -97,13 +101,18 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return object, nil
 }
 
-// request sends a request to where a kind is served, and limits its time.
+// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the
+// context for a moment.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string,
 	send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
 		c.metrics.count(verb)
 		limited, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
+		if verb == "create" {
+			limited, cancel = outliving(limited, ctx)
+			defer cancel()
+		}
 		return send(limited, served)
 	})
 }
@@ -123,6 +132,25 @@ func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, 
 // Update replaces an object, given its resourceVersion and UID, and returns its new state.
 func (c *Client) Update(ctx context.Context, object *unstructured.Unstructured, view View) (Answer, error) {
 	return c.write(ctx, "update", object, view)
+}
+
+// Resize changes the resources of a Pod as they are in object, given its resourceVersion and UID, and nothing else
+// (MRM-18).
+func (c *Client) Resize(ctx context.Context, object *unstructured.Unstructured, view View) (answer Answer, err error) {
+	ctx, collected := cluster.CollectWarnings(ctx)
+	defer func() { c.warned(ctx, object, collected) }()
+	err = c.request(ctx, object.GroupVersionKind(), "update", func(ctx context.Context, served *mapping) error {
+		resource, err := c.object(served, object.GetNamespace(), object.GetName())
+		if err != nil {
+			return err
+		}
+		resized, err := resource.Update(ctx, object, metav1.UpdateOptions{}, "resize")
+		if err == nil {
+			answer = Answer{view.Observation(resized), resized}
+		}
+		return err
+	})
+	return answer, err
 }
 
 // ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other
@@ -248,6 +276,9 @@ func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured,
 		options.PropagationPolicy = &policy
 	}
 	return c.request(ctx, object.GroupVersionKind(), "delete", func(ctx context.Context, served *mapping) error {
+		if err := served.readable(object.GetName()); err != nil {
+			return err
+		}
 		resource, err := c.object(served, object.GetNamespace(), object.GetName())
 		if err != nil {
 			return err

@@ -29,9 +29,15 @@ const discoveryTimeout = 10 * time.Second
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
-	// scales is true if discovery lists the subresource.
-	scales bool
+	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are
+	// answers, and are never stored.
+	unreadable bool
+	// scales and resizes are true if discovery lists the subresource.
+	scales, resizes bool
 }
+
+// isUnreadable reports whether an API has no get. An API that does not say which verbs it has can be read.
+func isUnreadable(verbs metav1.Verbs) bool { return len(verbs) > 0 && !slices.Contains(verbs, "get") }
 
 // in returns the namespace of requests for objects in a namespace: none if the kind is cluster-scoped.
 func (m *mapping) in(namespace string) string {
@@ -39,6 +45,35 @@ func (m *mapping) in(namespace string) string {
 		return namespace
 	}
 	return ""
+}
+
+// readable returns an error if no object of the kind is there to be read or deleted (MRX-19).
+func (m *mapping) readable(name string) error {
+	if !m.unreadable {
+		return nil
+	}
+	return &unreadableError{apierrors.NewNotFound(m.resource.GroupResource(), name)}
+}
+
+// unreadableError means that the API of a kind has no objects that can be read.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Error() string {
+	return e.error.Error() + ": the API of its kind has no objects that can be read"
+}
+
+func (e *unreadableError) Unwrap() error { return e.error }
+
+// Unreadable reports whether an error means that the API of a kind cannot read its objects.
+func Unreadable(err error) bool {
+	var unreadable *unreadableError
+	return errors.As(err, &unreadable) || apierrors.IsMethodNotSupported(err)
+}
+
+// CannotRead reports whether discovery says that the API of a kind cannot read its objects.
+func (c *Client) CannotRead(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	served, err := c.mappings.of(ctx, gvk)
+	return err == nil && served.unreadable
 }
 
 // mappings remembers the mapping of each kind, as discovery reported it.
@@ -110,9 +145,12 @@ func (m *mappings) remember(gvk schema.GroupVersionKind, answer discovered) (ser
 	for i := range answer.resources {
 		r := &answer.resources[i]
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			scales := slices.ContainsFunc(answer.resources,
-				func(other metav1.APIResource) bool { return other.Name == r.Name+"/scale" })
-			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, scales}
+			has := func(subresource string) bool {
+				return slices.ContainsFunc(answer.resources,
+					func(other metav1.APIResource) bool { return other.Name == r.Name+"/"+subresource })
+			}
+			found := &mapping{gvk.GroupVersion().WithResource(r.Name), r.Namespaced, isUnreadable(r.Verbs), has("scale"),
+				has("resize")}
 			if before := m.byKind[gvk]; before != nil && *before == *found {
 				return before, true
 			}
@@ -267,6 +305,12 @@ func (c *Client) Scales(ctx context.Context, gvk schema.GroupVersionKind) (bool,
 		return false, nil
 	}
 	return err == nil && served.scales, err
+}
+
+// Resizes reports whether the target serves a kind with the subresource that changes the resources of running Pods.
+func (c *Client) Resizes(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	served, err := c.mappings.of(ctx, gvk)
+	return err == nil && served.resizes
 }
 
 // Gone reports whether the error means that the object can't be there: not found, or its kind is not served.

@@ -56,6 +56,8 @@ type served struct {
 	resource   string
 	namespaced bool
 	objects    map[string]map[string]any // by namespace/name
+	// verbs are what discovery says of the kind, nil if it says nothing.
+	verbs []any
 }
 
 type event struct {
@@ -268,7 +270,7 @@ func (s *server) discover(w http.ResponseWriter, gv schema.GroupVersion) {
 	resources := []any{}
 	for gvk, kind := range s.kinds {
 		if gvk.GroupVersion() == gv {
-			resources = append(resources, map[string]any{"name": kind.resource, "namespaced": kind.namespaced, "kind": gvk.Kind})
+			resources = append(resources, map[string]any{"name": kind.resource, "namespaced": kind.namespaced, "kind": gvk.Kind, "verbs": kind.verbs})
 		}
 	}
 	if len(resources) == 0 {

@@ -251,13 +251,18 @@ func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())
 	for ctx.Err() == nil {
 		served, err := w.client.mappings.of(ctx, s.gvk)
-		if err != nil {
+		switch {
+		case err != nil:
 			a.lost(err)
 			log.V(1).Info("Kind cannot be watched yet", "reason", err.Error())
-		} else {
+		case served.unreadable:
+			a.lost(served.readable(""))
+			log.V(1).Info("Kind cannot be watched")
+		default:
 			w.follow(ctx, s, a, served)
 		}
-		a.waits.Store(true)
+		// A kind whose objects cannot be read is not asked for again and again: nothing but another definition changes that.
+		a.waits.Store(err != nil || !served.unreadable)
 		select {
 		case <-ctx.Done():
 		case <-a.served:
