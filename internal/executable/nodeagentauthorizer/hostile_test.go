@@ -240,7 +240,7 @@ func (s *shoots) review(shoot, pod string) string {
 // TestHostileShoots: whatever the API server of one shoot answers, the process takes at most 64 MiB more, the agents of ten other shoots are
 // answered throughout, and those of the hostile one are refused with the reason (NAA-12).
 func TestHostileShoots(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(25)) // So that the heap has little garbage.
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // So that the heap has little garbage.
 	for name, c := range hostile {
 		t.Run("NAA-12/"+name, func(t *testing.T) {
 			s := newShoots(t)

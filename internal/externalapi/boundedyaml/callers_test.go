@@ -61,7 +61,7 @@ var own = map[string]string{
 	"internal/process.documents":                                       "the process's configuration",
 	"internal/process.notEmpty":                                        "the process's configuration",
 	"internal/process.readDefaults":                                    "the process's configuration",
-	"internal/shadow.bodyOf":                                           "what the clients of this process have encoded",
+	"internal/dryrun.bodyOf":                                           "what the clients of this process have encoded",
 }
 
 // module is the path of the project.
