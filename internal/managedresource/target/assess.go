@@ -85,9 +85,7 @@ func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (change
 	for i := range refs {
 		recorded, assessed := a.known(&refs[i])
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
-		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync ||
-			recorded.Health.Unhealthy != "" || recorded.Health.Progressing != "" ||
-			podsPending(recorded.Health) {
+		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync || !isSettled(recorded.Health) {
 			return nil, false
 		}
 	}
@@ -234,10 +232,15 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
-	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && recorded.Health == (healthcheck.Status{}) {
+	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && isSettled(recorded.Health) {
 		recorded.UnlabelledLive = false
 	}
 	return recorded, recorded.Assessed || !a.watches.view.Whole(entry.GVK())
+}
+
+// isSettled reports whether an object is healthy and rolled out.
+func isSettled(status healthcheck.Status) bool {
+	return status.Unhealthy == "" && status.Progressing == "" && !podsPending(status)
 }
 
 // podsPending reports whether a Deployment may have other Pods than its own.

@@ -60,6 +60,30 @@ func TestPodsOfADeployment(t *testing.T) {
 	}
 }
 
+// MR-30: a Deployment without the label that is created only once is read and counted until it is rolled out, and not in between audits.
+func TestPodsOfDeploymentThatIsCreatedOnce(t *testing.T) {
+	r := newRollout(t, 1)
+	r.refs[0].Annotations = map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
+	r.putLabelledWith(theirs, "True", 1)
+	r.set("rs", theirs, controlledBy("Deployment", "d"))
+	r.pod("p", "rs", theirs, nil)
+	r.pod("old", "rs", theirs, nil)
+	r.follow(t)
+	assessment, err := r.assessor.Assess(t.Context(), r.refs)
+	if err != nil || assessment.Covered || assessment.UnlabelledLive != 1 || assessment.PodsLeft != 1 {
+		t.Fatalf("with an old Pod the assessment is %+v, %v", assessment, err)
+	}
+	r.delete(podKind, "n", "old")
+	if got := r.progressing(t); got != "False" {
+		t.Fatalf("without the old Pod Progressing is %s", got)
+	}
+	before := r.count("list", "get")
+	assessment, err = r.assessor.Assess(t.Context(), r.refs)
+	if err != nil || !assessment.Covered || assessment.UnlabelledLive != 0 || r.count("list", "get") != before {
+		t.Errorf("at rest the assessment is %+v, %v, with %d requests", assessment, err, r.count("list", "get")-before)
+	}
+}
+
 // MRT-13: Pods are counted once after the status of their Deployment has changed, and again while there are more than wanted.
 func TestPodsAreCountedOnChanges(t *testing.T) {
 	r := newRollout(t, 1)
