@@ -89,13 +89,14 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource,
 // knownLocked returns the versions that Secrets have at least, by name, as the ManagedResource and the other readers
 // of the Secrets know them.
 func (s *states) knownLocked(mr *resourcesv1alpha1.ManagedResource, names []string) map[string][]string {
-	versions := make(map[string][]string, len(names))
+	owner, versions := steps.OwnerOf(mr), make(map[string][]string, len(names))
+	own := s.byOwner[owner]
 	for _, name := range names {
-		if own := s.byOwner[steps.OwnerOf(mr)]; own.UID == mr.UID {
+		if own.UID == mr.UID {
 			versions[name] = own.KnownVersions(name)
 		}
 		for reader := range s.readers[types.NamespacedName{Namespace: mr.Namespace, Name: name}] {
-			if reader != steps.OwnerOf(mr) {
+			if reader != owner {
 				versions[name] = append(versions[name], s.byOwner[reader].KnownVersions(name)...)
 			}
 		}
