@@ -85,7 +85,7 @@ func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (change
 	for i := range refs {
 		recorded, assessed := a.known(&refs[i])
 		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
-		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync || !isSettled(recorded.Health) {
+		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync || !isComplete(recorded.Health) {
 			return nil, false
 		}
 	}
@@ -232,14 +232,14 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
-	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && isSettled(recorded.Health) {
+	if meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && isComplete(recorded.Health) {
 		recorded.UnlabelledLive = false
 	}
 	return recorded, recorded.Assessed || !a.watches.view.Whole(entry.GVK())
 }
 
-// isSettled reports whether an object is healthy and rolled out.
-func isSettled(status healthcheck.Status) bool {
+// isComplete reports whether an object is healthy and rolled out.
+func isComplete(status healthcheck.Status) bool {
 	return status.Unhealthy == "" && status.Progressing == "" && !podsPending(status)
 }
 
