@@ -271,6 +271,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 	must.Succeed(t, target.StartAPIServer(t.Context()))
 	p.ready()
 	source.settled(t, d.namespace, mr.Name)
+	source.settled(t, d.namespace, rightsName) // A refusal in its conditions would ask for a bootstrap (DPL-1).
 	d.forgive() // An API server that starts refuses what it has no roles for yet.
 	later := d.release("deployed-awake", nil)
 	d.rounds(func() { p.again(t, source, later) })
