@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Action is what the next run does to an object.
+// Action names the effect of the next run on an object.
 type Action string
 
 // An object that stays as it is has no Action.

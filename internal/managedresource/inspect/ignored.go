@@ -16,7 +16,7 @@ import (
 
 // Ignored is a part of an object or ManagedResource that an annotation exempts from repair.
 type Ignored struct {
-	// What is the exempted part; Where is the object with the annotation.
+	// The fields are the exempted part, and the object with the annotation.
 	What       string `json:"what"`
 	Where      string `json:"where"`
 	Annotation string `json:"annotation"`

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PendingDeletion is what a run found about an object that it had to delete: the object was terminating, could not be
-// deleted, or needed no more work. It makes waiting for the object cheap.
+// PendingDeletion is the finding of a run about an object that it had to delete: the object was terminating, could not
+// be deleted, or needed no more work. It makes waiting for the object cheap.
 //
 // Invariant: a PendingDeletion only saves requests, until Next. It never proves that an object does not exist, and is
 // valid only for the object with that UID. It ends with the claim of the ManagedResource, when the run need not
