@@ -1,4 +1,5 @@
-// resource-manager keeps what ManagedResources of the source cluster describe in the target cluster.
+// resource-manager applies the objects of the source cluster's ManagedResources to the target cluster, and keeps them
+// there.
 package main
 
 import (

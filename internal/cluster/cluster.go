@@ -31,30 +31,30 @@ type Cluster struct {
 	Connection
 	// Cache has the declared reads.
 	Cache cache.Cache
-	// Client asks the API server itself, and writes.
+	// Client reads from the API server without the cache, and writes.
 	Client client.Client
-	// Lookups shares the live reads of webhooks between clients.
+	// Lookups distributes the live reads of webhooks fairly among clients.
 	Lookups *ratelimit.Queue
 
 	scheme *runtime.Scheme
 	live   func() (client.Client, error)
 }
 
-// Options shape the cache of a cluster.
+// Options are the settings of a cluster's cache.
 type Options struct {
 	Scheme *runtime.Scheme
-	// Reads are those of the cluster; others are left out.
+	// Reads are the reads of the cluster; reads of other clusters are ignored.
 	Reads []feature.Read
-	// Namespaces restrict the kept objects of namespaced kinds; empty means all (COM-3: reads are restricted to the
-	// configured namespaces).
+	// Namespaces are the namespaces of the kept objects of namespaced kinds; empty means all (COM-3: reads are
+	// restricted to the configured namespaces).
 	Namespaces []string
-	// Resync is the time after which all that is kept is looked at again.
+	// Resync is the time after which all kept objects are processed again.
 	Resync *time.Duration
-	// Restored, if it is set, is called with the proof when a list is older than what was read before.
+	// Restored, if set, is called with the proof when a list is older than an earlier read.
 	Restored func(proof string)
 }
 
-// Connect returns a connection with an HTTP client of its own.
+// Connect returns a connection with its own HTTP client.
 func Connect(cfg *rest.Config) (Connection, error) {
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -67,17 +67,17 @@ func Connect(cfg *rest.Config) (Connection, error) {
 // connection carries at once. More of them would open another connection.
 const Streams = 100
 
-// Own returns a connection to the same API server that nothing else uses, and without a client-side rate: a
-// ratelimit.Queue bounds its requests.
+// Own returns a connection to the same API server that no other client uses, without a client-side rate limit: a
+// ratelimit.Queue limits its requests.
 func (c Connection) Own() (Connection, error) {
 	cfg := rest.CopyConfig(c.REST)
 	cfg.QPS, cfg.RateLimiter = -1, nil
-	// client-go shares connections between configurations, unless they dial differently.
+	// client-go shares connections between configurations, unless their Dial differs.
 	cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return Connect(cfg)
 }
 
-// Protobuf returns a configuration for built-in kinds, which cost least in that form.
+// Protobuf returns a configuration for built-in kinds, for which Protobuf is the cheapest encoding.
 func Protobuf(cfg *rest.Config) *rest.Config {
 	result := rest.CopyConfig(cfg)
 	if result.ContentType == "" {
@@ -87,7 +87,7 @@ func Protobuf(cfg *rest.Config) *rest.Config {
 	return result
 }
 
-// Caching returns the cluster with a cache of the declared reads, and a client. Nothing is asked before Start.
+// Caching returns the cluster with a cache of the declared reads, and a client. It sends no request before Start.
 func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 	mapper, err := Mapper(name, o.Reads)(c.REST, c.HTTP)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c Connection) Caching(name feature.Cluster, o Options) (*Cluster, error) {
 	return newCluster(c, kept, live), nil
 }
 
-// newCluster returns a cluster with a queue for as many live reads as the connection of its own allows.
+// newCluster returns a cluster with a queue for as many concurrent live reads as its own connection allows.
 func newCluster(c Connection, kept cache.Cache, asking client.Client) *Cluster {
 	return &Cluster{
 		Connection: c, Cache: kept, Client: asking, Lookups: ratelimit.NewQueue(Streams, ratelimit.Waiting), scheme: asking.Scheme(),
@@ -123,10 +123,10 @@ func newCluster(c Connection, kept cache.Cache, asking client.Client) *Cluster {
 	}
 }
 
-// Live returns a client over the cluster's own connection for live reads, which wait for nothing but Lookups.
+// Live returns a client over the cluster's own connection for live reads, which only Lookups delays.
 func (c *Cluster) Live() (client.Client, error) { return c.live() }
 
-// Managed returns the cluster of a manager, whose cache is shaped by CacheOptions.
+// Managed returns the cluster of a manager, whose cache has CacheOptions.
 func Managed(mgr manager.Manager, cfg *rest.Config) (*Cluster, error) {
 	live, err := client.New(cfg, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -141,12 +141,12 @@ func (c *Cluster) NeedLeaderElection() bool { return false }
 // Start fills the cache and keeps it.
 func (c *Cluster) Start(ctx context.Context) error { return c.Cache.Start(ctx) }
 
-// Synced reports whether the cache has all that it keeps, without waiting for it longer than the budget.
+// Synced reports whether the cache is synced, and waits for it at most for the budget.
 func (c *Cluster) Synced(budget time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), budget)
 	defer cancel()
 	return c.Cache.WaitForCacheSync(ctx)
 }
 
-// errNoKind is about a read that names no kind.
+// errNoKind is the error for a read without a kind.
 var errNoKind = errors.New("a read names no kind")

@@ -1,4 +1,4 @@
-// Package cluster has the parts of which a process may have many: clusters, their connections, and their caches. The
-// parts of which there is one a process, such as ports, signals, election and probes, is in package process; the engine
-// works between a pair of clusters.
+// Package cluster has the parts that a process may have several of: clusters, their connections, and their caches.
+// Package process has those that each process has one of, such as ports, signals, election and probes. The engine
+// works with a pair of clusters.
 package cluster

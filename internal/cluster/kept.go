@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// retry is the pause before a cluster that does not answer is asked again.
+// retry is the pause before the next request to a cluster that does not respond.
 const retry = 2 * time.Second
 
 // Kept waits for the caches of a feature's reads. It is a runnable of every replica; its users wait with Await, or
@@ -23,12 +23,12 @@ type Kept struct {
 	clock clock.WithTicker
 	log   logr.Logger
 
-	// found ends once the caches keep all of it; informers are written before that, and never again.
+	// found is closed once the caches have informers for all reads; informers do not change after that.
 	found chan struct{}
 
 	mu        sync.Mutex
 	informers []cache.Informer
-	// begun is the number of reads that the caches were asked for.
+	// begun is the number of reads whose informers were requested.
 	begun int
 }
 
@@ -37,7 +37,7 @@ type kept struct {
 	read    feature.Read
 }
 
-// Keep returns the caches of one feature's reads. Kinds that may not be served are left to the feature.
+// Keep returns the caches of one feature's reads. The feature itself handles kinds that may not be served.
 func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.WithTicker,
 	log logr.Logger) (*Kept, error) {
 	k := &Kept{clock: c, log: log, found: make(chan struct{})}
@@ -57,8 +57,8 @@ func Keep(clusters map[feature.Cluster]*Cluster, reads []feature.Read, c clock.W
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (k *Kept) NeedLeaderElection() bool { return false }
 
-// Start makes the caches keep it; a cluster that is away is asked again until it answers (PRC-11 asks the source
-// likewise).
+// Start requests the informers from the caches, and retries until the cluster responds (PRC-11: the same applies to
+// the source).
 func (k *Kept) Start(ctx context.Context) error {
 	for _, each := range k.reads {
 		k.mu.Lock()
@@ -90,7 +90,7 @@ func (k *Kept) Start(ctx context.Context) error {
 	return nil
 }
 
-// Await returns when the caches keep all of it; whether they are complete is for Synced to say.
+// Await waits until the caches have informers for all reads. Synced reports whether these are synced.
 func (k *Kept) Await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -100,7 +100,7 @@ func (k *Kept) Await(ctx context.Context) error {
 	}
 }
 
-// Synced reports whether the caches have all of it.
+// Synced reports whether the caches are synced for all reads.
 func (k *Kept) Synced() bool {
 	select {
 	case <-k.found:
@@ -115,8 +115,8 @@ func (k *Kept) Synced() bool {
 	return true
 }
 
-// Awaited returns the names of the kinds of a cluster that the caches are asked for and do not have all of: those that
-// are followed and not complete, and the one that cannot be followed yet.
+// Awaited returns the names of the requested kinds of a cluster that are not synced, or for which there is no
+// informer yet.
 func (k *Kept) Awaited(cluster feature.Cluster) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,5 +131,5 @@ func (k *Kept) Awaited(cluster feature.Cluster) []string {
 
 func (k *Kept) isComplete(i int) bool { return i < len(k.informers) && k.informers[i].HasSynced() }
 
-// Empty reports whether nothing is kept.
+// Empty reports whether the feature has no cached reads.
 func (k *Kept) Empty() bool { return len(k.reads) == 0 }

@@ -11,15 +11,14 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// codec decodes kubeconfigs in JSON. The codec of the client library also takes YAML, whose expansion it does not
-// bound.
+// codec decodes kubeconfigs in JSON. The client library's codec also accepts YAML, without a limit for its expansion.
 var codec = func() runtime.Codec {
 	json := kubejson.NewSerializerWithOptions(kubejson.DefaultMetaFactory, latest.Scheme, latest.Scheme, kubejson.SerializerOptions{})
 	return versioning.NewDefaultingCodecForScheme(latest.Scheme, json, json, latest.ExternalVersion, runtime.InternalGroupVersioner)
 }()
 
-// DecodeKubeconfig decodes a kubeconfig of any writer as the client library does, within the limits of package
-// boundedyaml. The error may quote the content.
+// DecodeKubeconfig decodes a kubeconfig from an untrusted writer like the client library, within the limits of
+// package boundedyaml. The error may quote the content.
 func DecodeKubeconfig(content []byte) (*clientcmdapi.Config, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	if len(content) == 0 {

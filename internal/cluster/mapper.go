@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Mapper returns a RESTMapper. It knows the kinds that features read from their tables, so that it sends no request for
-// them and controllers can be constructed while the cluster is away; it looks other kinds up by discovery when they are
+// Mapper returns a RESTMapper. It has the kinds of the declared reads, so it sends no request for them, and
+// controllers can be constructed while the cluster is not available. It finds other kinds by discovery when they are
 // first needed.
 func Mapper(name feature.Cluster, reads []feature.Read) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(cfg *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {

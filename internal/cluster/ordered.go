@@ -20,7 +20,7 @@ import (
 type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration,
 	toolscache.Indexers) toolscache.SharedIndexInformer
 
-// informers makes toolscache.NewSharedIndexInformer with lists after each gap. restored may be nil.
+// informers returns toolscache.NewSharedIndexInformer with a list after each gap in a watch. restored may be nil.
 func informers(restored func(proof string)) newInformer {
 	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
 		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -32,7 +32,8 @@ func informers(restored func(proof string)) newInformer {
 	}
 }
 
-// ordered reports a list that is older than an earlier list or event of the same kind: the store was restored.
+// ordered reports a list that is older than an earlier list or event of the same kind, because the store was
+// restored.
 func ordered(lw *toolscache.ListWatch, kind string, restored func(proof string)) *toolscache.ListWatch {
 	var mu sync.Mutex
 	latest := ""

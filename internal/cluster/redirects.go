@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RefuseRedirects returns the configuration, whose clients now fail where an API server sends them to another host,
-// redirects a write, or switches to another protocol (CCH-62). The client of net/http follows redirects to any host
-// that this process reaches, and repeats the body of a write there.
+// RefuseRedirects changes and returns the configuration: its clients fail if an API server redirects to another host,
+// redirects a write, or switches to another protocol (CCH-62). The client of net/http would follow redirects to any
+// host that this process can reach, and repeat the body of a write there.
 func RefuseRedirects(config *rest.Config) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next} })
 	return config
@@ -32,10 +32,10 @@ func (n *noRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets clients find the wrapped transport.
+// WrappedRoundTripper returns the wrapped transport to clients.
 func (n *noRedirects) WrappedRoundTripper() http.RoundTripper { return n.next }
 
-// CloseIdleConnections lets http.Client close them.
+// CloseIdleConnections closes the idle connections of the wrapped transport.
 func (n *noRedirects) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(n.next) }
 
 var errSwitches = errors.New("the API server switches to another protocol without a request for it; the answer is dropped")

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// shape is a form of a kind: the cache keeps each shape once for all readers.
+// shape is a form of a kind: the cache keeps one copy of each shape for all readers.
 type shape struct {
 	kind schema.GroupVersionKind
 	form feature.Form
@@ -35,16 +35,15 @@ func of(name feature.Cluster, reads []feature.Read) []feature.Read {
 	return its
 }
 
-// CacheOptions returns the shape of a cache that keeps what is read of a cluster, and refuses to begin with anything
-// else.
+// CacheOptions returns the options of a cache that keeps the declared reads of a cluster, and refuses all others.
 //
 // Objects of a kind that several features read in the same form are kept once, with all that these features need: a
 // selector or namespace applies only if all of them have the same, and a field is stripped only if all of them strip
-// it. A feature that reads with a selector must therefore expect objects that it does not select.
+// it. So a feature that reads with a selector must expect objects that do not match it.
 func CacheOptions(name feature.Cluster, o Options) (cache.Options, error) {
 	options := cache.Options{
 		Scheme: o.Scheme, SyncPeriod: o.Resync, ReaderFailOnMissingInformer: true, NewInformer: informers(o.Restored),
-		// No reader changes the objects that the cache returns: no copies.
+		// No reader changes the objects of the cache, so no copies are needed.
 		DefaultUnsafeDisableDeepCopy: ptr.To(true), DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{},
 	}
@@ -104,7 +103,7 @@ func join(reads []feature.Read) (cache.ByObject, error) {
 }
 
 // stripping returns the transformation that removes managed fields, and then the fields that no reader needs; nil if
-// one of them needs all the rest. A transformation that several readers share is applied once.
+// one reader needs all other fields. A transformation that several readers share is applied once.
 func stripping(reads []feature.Read) toolscache.TransformFunc {
 	var strips []feature.Strip
 	for _, read := range reads {
@@ -140,7 +139,7 @@ func stripping(reads []feature.Read) toolscache.TransformFunc {
 	}
 }
 
-// objectOf returns the object by which the cache identifies a kind and its form.
+// objectOf returns the object that stands for a kind and its form in the cache.
 func objectOf(scheme *runtime.Scheme, read *feature.Read) (client.Object, error) {
 	switch {
 	case read.Kind.Empty():

@@ -2,9 +2,9 @@ package cluster
 
 import "reflect"
 
-// unite adds to one part of a whole what another part of the same whole has in addition: fields that the one lacks, and
-// keys of maps. If both have a value that differs, such as two selections from a list, unite takes the value of the
-// whole.
+// unite adds to one part of an object what another part of the same object has in addition: fields that the first
+// lacks, and keys of maps. If both have different values, such as two selections from a list, unite takes the
+// object's own value.
 func unite(one, other, whole reflect.Value) {
 	switch {
 	case !other.IsValid() || isEmpty(other):
@@ -35,7 +35,7 @@ func uniteMaps(one, other, whole reflect.Value) {
 	}
 }
 
-// elem returns the target of a pointer of the whole, or that of the part if the whole has none.
+// elem returns the target of a pointer in the full object, or the part's target if that is nil.
 func elem(whole, part reflect.Value) reflect.Value {
 	if whole.IsNil() {
 		return part.Elem()
@@ -43,7 +43,7 @@ func elem(whole, part reflect.Value) reflect.Value {
 	return whole.Elem()
 }
 
-// isEmpty reports whether a value holds nothing.
+// isEmpty reports whether a value is empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice:
@@ -53,7 +53,7 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// settable reports whether all fields of a struct can be set; others, such as times, are taken as they are.
+// settable reports whether all fields of a struct can be set. Other structs, such as times, are copied.
 func settable(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if !t.Field(i).IsExported() {

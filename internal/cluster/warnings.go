@@ -14,15 +14,15 @@ import (
 const (
 	// repeated is the time after which a warning is logged again.
 	repeated = time.Hour
-	// remembered bounds the warnings that count as logged: at most a MiB with texts of shownWarning bytes. Beyond that
-	// none is logged until an hour has passed; metrics still count.
+	// remembered bounds the warnings that count as logged: at most a MiB with texts of shownWarning bytes. Above that
+	// limit none is logged until an hour has passed; metrics still count all.
 	remembered = 4096
-	// shownWarning is the longest text of a warning in a log, and mostWarnings the most that one answer can have.
+	// shownWarning is the maximum length of a warning in a log, and mostWarnings the maximum number in one response.
 	shownWarning, mostWarnings = 256, 32
 )
 
-// Warnings takes the warnings that an API server sends with its answers (CCH-5, CCH-61). Those of a context from
-// CollectWarnings go there, others into the log, each text once an hour.
+// Warnings handles the warnings in an API server's responses (CCH-5, CCH-61). Requests with a context from
+// CollectWarnings add theirs to it; others are logged, each text once an hour.
 type Warnings struct{ hourly hourly }
 
 // NewWarnings returns a handler of warnings.
@@ -44,7 +44,7 @@ func (w *Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int,
 	}
 }
 
-// oneLine returns the beginning of a text in one line, without characters that are not printed.
+// oneLine returns the beginning of a text in one line, without unprintable characters.
 func oneLine(text string) string {
 	if len(text) > shownWarning {
 		text = strings.ToValidUTF8(text[:shownWarning], "") + "…"
@@ -57,7 +57,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// Collected are the warnings about requests with one context.
+// Collected has the warnings of all requests with one context.
 type Collected struct {
 	mu     sync.Mutex
 	texts  []string
@@ -66,7 +66,7 @@ type Collected struct {
 
 type collectedKey struct{}
 
-// CollectWarnings returns a context whose requests leave their warnings with Collected.
+// CollectWarnings returns a context whose requests add their warnings to the Collected.
 func CollectWarnings(ctx context.Context) (context.Context, *Collected) {
 	collected := &Collected{}
 	return context.WithValue(ctx, collectedKey{}, collected), collected

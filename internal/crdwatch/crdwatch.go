@@ -18,7 +18,8 @@ import (
 // definitions are known, and at each change; never for two definitions at once.
 type Notify func(definition, version string)
 
-// Follow follows the definitions until the context ends. wanted are the definitions by name, with the versions that will do, the best first.
+// Follow follows the definitions until the context ends. wanted has the acceptable versions of each definition by its
+// name, the best first.
 func Follow(ctx context.Context, connection cluster.Connection, wanted map[string][]string, notify Notify, c clock.WithTicker, log logr.Logger) error {
 	client, err := reflector.NewClient(connection.REST, connection.HTTP, apiextensions.CustomResourceDefinitions.GroupVersion())
 	if err != nil {
@@ -31,7 +32,8 @@ func Follow(ctx context.Context, connection cluster.Connection, wanted map[strin
 // kindOf returns the source of changes. Its functions are called one after another, by the watch.
 func kindOf(wanted map[string][]string, notify Notify) reflector.Kind {
 	served, unreadable, complete := map[string]string{}, map[string]bool{}, false
-	// version returns the served version of a definition; one that cannot be read is served as it was.
+	// version returns the served version of a definition. For one that cannot be decoded, it returns the last known
+	// version.
 	version := func(definition *apiextensions.CustomResourceDefinition) string {
 		if unreadable[definition.Name] {
 			delete(unreadable, definition.Name)

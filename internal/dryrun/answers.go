@@ -8,8 +8,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// question answers objects that are created only to be answered, nil if the request is no such question. A token is
-// recorded, as it would be issued.
+// question returns the answer to a TokenRequest or a TokenReview, and nil for any other request. A TokenRequest is
+// recorded, because it would issue a token.
 func (t *transport) question(q *request, body object) object {
 	switch {
 	case q.group == "" && q.resource == "serviceaccounts" && q.subresource == "token":
@@ -28,7 +28,7 @@ func (t *transport) question(q *request, body object) object {
 	return nil
 }
 
-// issued returns a TokenRequest with a token that no API server accepts: it has claims, and no signature.
+// issued returns a TokenRequest with a token that no API server accepts: it has claims, but no signature.
 func issued(q *request, body object, now time.Time) object {
 	seconds, _, _ := unstructured.NestedInt64(body, "spec", "expirationSeconds")
 	expiry := now.Add(time.Duration(seconds) * time.Second)
@@ -36,7 +36,7 @@ func issued(q *request, body object, now time.Time) object {
 		"exp": expiry.Unix(), "iat": now.Unix(), "sub": "system:serviceaccount:" + q.namespace + ":" + q.name,
 	})
 	if err != nil {
-		return nil // Nothing here cannot be encoded.
+		return nil // All of it can be encoded.
 	}
 	encode := base64.RawURLEncoding.EncodeToString
 	body["status"] = object{

@@ -10,8 +10,8 @@ import (
 // cause is the controller and the object that a request is sent for.
 type cause struct{ controller, namespace, name string }
 
-// Tracing returns a logger that also remembers which controller works on which object: it goes with the context from the library's controllers to
-// the requests that they send.
+// Tracing returns a logger that also stores which controller works on which object. controller-runtime passes it in
+// the context to the requests that the controller sends.
 func Tracing(log logr.Logger) logr.Logger { return log.WithSink(&sink{LogSink: log.GetSink()}) }
 
 // sink is a log sink that remembers a cause.

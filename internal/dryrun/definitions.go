@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// definitions are the CustomResourceDefinitions, of which the API server serves what the process has created here.
+// definitions is the collection of CustomResourceDefinitions. A kind that the process has defined here counts as
+// served.
 var definitions = collection{"apiextensions.k8s.io", "customresourcedefinitions"}
 
 // definedLocked returns the resources of a group and version from CustomResourceDefinitions that only exist here, in
-// the form of discovery.
+// the format of discovery.
 func (s *Server) definedLocked(group, version string) []any {
 	var resources []any
 	for _, e := range s.entries[definitions] {
@@ -46,7 +47,7 @@ func (s *Server) defines(q *request) bool {
 	return false
 }
 
-// discover answers which kinds a group and version has.
+// discover answers a discovery request for a group and version.
 func (t *transport) discover(r *http.Request, q *request) (*http.Response, error) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) != 3 || parts[0] != "apis" {
@@ -70,7 +71,7 @@ func (t *transport) discover(r *http.Request, q *request) (*http.Response, error
 	return respond(r, http.StatusOK, list), nil
 }
 
-// nothing returns the empty list of a kind that the API server does not know.
+// nothing returns the empty list of a kind that the API server does not serve.
 func (t *transport) nothing(q *request) object {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +84,7 @@ func silence() io.ReadCloser {
 	return reader
 }
 
-// established completes a new CustomResourceDefinition, as the API server does at once.
+// established sets the status of a new CustomResourceDefinition, as the API server does at once.
 func established(k key, o object) {
 	if k.collection != definitions {
 		return

@@ -28,7 +28,8 @@ func keyIn(c collection, o object) key {
 	return key{c, text(o, "metadata", "namespace"), text(o, "metadata", "name")}
 }
 
-// isKept reports whether something keeps an object that is deleted: its finalizers, or those of a Namespace's contents.
+// isKept reports whether finalizers keep a deleted object: those of its metadata, or those in the spec of a
+// Namespace.
 func isKept(o object) bool {
 	own, _, _ := unstructured.NestedSlice(o, "metadata", "finalizers")
 	content, _, _ := unstructured.NestedSlice(o, "spec", "finalizers")
@@ -40,7 +41,7 @@ func partialOf(o object) object {
 	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o["metadata"]}
 }
 
-// shown is an object as a request gets it.
+// shown returns an object in the form that a request requires.
 func shown(q *request, o object) object {
 	if q.partial {
 		return partialOf(o)
@@ -72,7 +73,7 @@ func (s *selection) has(o object) bool {
 	return s.fields.Matches(set)
 }
 
-// ownFields are those of metadata that only the API server writes.
+// ownFields are the fields of metadata that only the API server writes.
 var ownFields = []string{"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink"}
 
 // changes returns the paths of the differences between two forms of an object, sorted.
@@ -86,7 +87,7 @@ func changes(before, after object) []string {
 	return all
 }
 
-// walk adds the paths at which two values differ. An empty value is none.
+// walk adds the paths at which two values differ. An empty value counts as absent.
 func walk(path string, before, after any, all *[]string) {
 	if isNone(before) && isNone(after) || reflect.DeepEqual(before, after) {
 		return

@@ -9,17 +9,17 @@ import (
 // collection identifies the objects of a kind, in all versions of its group.
 type collection struct{ group, resource string }
 
-// key is an object.
+// key identifies an object.
 type key struct {
 	collection
 	namespace, name string
 }
 
-// request is a request as the API knows it; one about no resource has none.
+// request is the API request of an HTTP request. Without a resource in the path, the key is empty.
 type request struct {
 	key
 	verb, version, subresource string
-	// partial is set if only metadata is asked for.
+	// partial is set if the client accepts PartialObjectMetadata.
 	partial bool
 }
 
@@ -58,7 +58,6 @@ func requestOf(r *http.Request) request {
 	return q
 }
 
-// apiVersion is that of the objects of a request.
 func (q *request) apiVersion() string {
 	if q.group == "" {
 		return q.version
@@ -66,7 +65,7 @@ func (q *request) apiVersion() string {
 	return q.group + "/" + q.version
 }
 
-// String names the request without what differs between two of a kind.
+// String returns the verb, the resource and the object, without the other parts of the request.
 func (q *request) String() string {
 	text := q.verb + " " + q.resource
 	if q.group != "" {

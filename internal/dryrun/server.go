@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Write is a write that was not sent. It has no content: an object may be a Secret.
+// Write is a write that was not sent. It has no content, because an object may be a Secret.
 type Write struct {
 	Cluster     string `json:"cluster"`
 	Verb        string `json:"verb"`
@@ -21,34 +21,36 @@ type Write struct {
 	Name        string `json:"name"`
 	// Fields are the paths of the changes by an update or a patch; an update without any changes nothing.
 	Fields []string `json:"fields,omitempty"`
-	// Controller would write it, for the object with the name in For if that is another one.
+	// Controller is the controller that would write the object. For is the object that it reconciles, if that is
+	// another one.
 	Controller string `json:"controller,omitempty"`
 	For        string `json:"for,omitempty"`
 }
 
-// object is one as JSON has it.
+// object is an API object, decoded from JSON.
 type object = map[string]any
 
 // entry overlays an object of the API server.
 type entry struct {
-	// object is nil if it was deleted; before is its content before the last write.
+	// object is nil if the object was deleted; before is its content before the last write.
 	object, before object
-	// base is the version that the API server has of it, "" for none. The entry ends when the API server has another one.
+	// base is the object's version in the API server, "" if it has none. The entry ends when the API server has
+	// another version.
 	base string
 }
 
-// Server is an API server as the process would have left it.
+// Server is an API server in the state in which the process would have left it.
 type Server struct {
 	cluster string
 
 	mu      sync.Mutex
 	entries map[collection]map[key]entry
 	feeds   map[*feed]struct{}
-	// highest is the highest version that was given away.
+	// highest is the highest version that was handed out.
 	highest uint64
 	writes  []Write
 	places  map[string]int
-	// troubles are the reads that failed, until they succeed.
+	// troubles are the errors of reads, until the reads succeed.
 	troubles map[string]error
 	accepted int
 	activity Activity
@@ -61,14 +63,14 @@ type Activity struct {
 	Writes      int
 }
 
-// New returns a server for a cluster, whose name is that in its writes.
+// New returns a server for a cluster. Its writes have the name of the cluster.
 func New(cluster string) *Server {
 	return &Server{
 		cluster: cluster, entries: map[collection]map[key]entry{}, feeds: map[*feed]struct{}{}, places: map[string]int{}, troubles: map[string]error{},
 	}
 }
 
-// Wrap returns a transport that sends nothing but GET over another one.
+// Wrap returns a transport that sends only GET requests over another one.
 func (s *Server) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{Server: s, next: next}
 }
@@ -80,7 +82,7 @@ func (s *Server) Writes() []Write {
 	return slices.Clone(s.writes)
 }
 
-// Troubles returns an error for each read that failed: without its answer the writes are not known.
+// Troubles returns an error for each read that failed: without its result the writes are unknown.
 func (s *Server) Troubles() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +93,7 @@ func (s *Server) Troubles() []error {
 	return all
 }
 
-// Assumed returns the number of tokens that were taken for accepted: to ask would be a write.
+// Assumed returns the number of tokens that were assumed to be valid, because a TokenReview would be a write.
 func (s *Server) Assumed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,25 +132,25 @@ func (s *Server) trouble(q *request, err error) {
 	s.troubles[q.String()] = err
 }
 
-// has reports whether anything lies over a collection.
+// has reports whether a collection has overlays.
 func (s *Server) has(c collection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.entries[c]) > 0
 }
 
-// overLocked returns the object that overlays an object of the API server in a version, "" if it does not have it.
+// overLocked returns the overlay of an object, given the version that the API server has of it, "" if it has none.
 func (s *Server) overLocked(k key, version string) (object, bool) {
 	found, is := s.entries[k.collection][k]
 	late := version != "" && number(version) < number(found.base) // An event of a watch that lags.
 	if is && found.base != version && !late {
-		delete(s.entries[k.collection], k) // Somebody else has written it since.
+		delete(s.entries[k.collection], k) // Another client has written it since.
 		return nil, false
 	}
 	return found.object, is
 }
 
-// current returns an object of the API server, nil if it has none, with its overlay.
+// current returns an object with its overlay. live is the API server's object, nil if it has none.
 func (s *Server) current(k key, live object) object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +164,7 @@ func (s *Server) currentLocked(k key, live object) object {
 	return live
 }
 
-// putLocked lays an object, or nil for none, over that of the API server, and notifies the watches.
+// putLocked overlays an object of the API server, with nil if it is deleted, and notifies the watches.
 func (s *Server) putLocked(k key, base string, before, after object) {
 	if s.entries[k.collection] == nil {
 		s.entries[k.collection] = map[key]entry{}
@@ -181,7 +183,7 @@ func (s *Server) nextLocked(version string) string {
 	return strconv.FormatUint(s.highest, 10)
 }
 
-// recordLocked notes a write; another one of the same object adds its fields.
+// recordLocked records a write; another write of the same object adds its fields.
 func (s *Server) recordLocked(w Write) {
 	w.Cluster = s.cluster
 	name := fmt.Sprint(w.Verb, " ", w.Resource, ".", w.Group, "/", w.Subresource, " ", w.Namespace, "/", w.Name)
@@ -201,6 +203,6 @@ func Compare(a, b Write) int {
 }
 
 func number(version string) uint64 {
-	n, _ := strconv.ParseUint(version, 10, 64) // Zero if it is none of etcd's.
+	n, _ := strconv.ParseUint(version, 10, 64) // Zero if it is not a number.
 	return n
 }

@@ -37,7 +37,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// ended calls a function when a body is closed.
 type ended struct {
 	io.ReadCloser
 	end func()
@@ -68,7 +67,6 @@ func (t *transport) answer(r *http.Request, q *request) (*http.Response, error) 
 	return answer, err
 }
 
-// forward sends a read.
 func (t *transport) forward(r *http.Request, q *request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil, fmt.Errorf("%s is not sent", q) // No caller does this.
@@ -85,7 +83,7 @@ func (t *transport) forward(r *http.Request, q *request) (*http.Response, error)
 	return answer, err
 }
 
-// inJSON returns a request whose answer is JSON, in the form that was asked for.
+// inJSON returns a copy of a request that asks for JSON instead of Protocol Buffers.
 func inJSON(r *http.Request) *http.Request {
 	clone := r.Clone(r.Context())
 	accept := strings.ReplaceAll(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf", "application/json")
@@ -101,7 +99,7 @@ func decoded(content []byte) (object, error) {
 	return o, nil
 }
 
-// read sends a read and decodes its answer: nil for a missing object. Any other answer is passed on.
+// read sends a read and decodes the response, nil for a missing object. It returns any other response as it is.
 func (t *transport) read(r *http.Request, q *request) (object, *http.Response, error) {
 	answer, err := t.forward(inJSON(r), q)
 	if err != nil {
@@ -209,14 +207,14 @@ func selectionOf(r *http.Request, q *request) (*selection, error) {
 	return &selection{q.namespace, byLabels, byFields}, err
 }
 
-// respond answers with JSON.
+// respond returns a response with a JSON body.
 func respond(r *http.Request, code int, body any) *http.Response {
 	if status, ok := body.(metav1.Status); ok {
 		status.Kind, status.APIVersion = "Status", "v1"
 		body = status
 	}
 	content, err := json.Marshal(body)
-	if err != nil { // It was decoded from JSON.
+	if err != nil { // The body was decoded from JSON.
 		code, content = http.StatusInternalServerError, nil
 	}
 	return &http.Response{

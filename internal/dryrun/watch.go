@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// feed is a watch: the events of the API server, and those of writes that were not sent.
+// feed is a watch with the events of the API server and those of writes that were not sent.
 type feed struct {
 	server   *Server
 	q        *request
@@ -23,7 +23,7 @@ type feed struct {
 	notify  chan struct{}
 }
 
-// watch opens a watch. A watch that begins with a list inside is refused, so that the library lists first.
+// watch opens a watch. A watch that begins with a list (sendInitialEvents) is refused, so that client-go lists first.
 func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		return respond(r, http.StatusUnprocessableEntity, metav1.Status{
@@ -50,7 +50,7 @@ func (t *transport) watch(r *http.Request, q *request) (*http.Response, error) {
 	return answer, nil
 }
 
-// join adds a feed. It begins with all that lies over its collection: the list that came before may be older.
+// join adds a feed. The feed begins with all overlays of its collection, because the client's list may be older.
 func (s *Server) join(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Server) leave(f *feed) {
 	delete(s.feeds, f)
 }
 
-// add adds the event of a write. A new object is an ADDED or a MODIFIED event: the library treats both alike.
+// add adds the event of a write. A new object is an ADDED or a MODIFIED event: client-go treats both alike.
 func (f *feed) add(before, after object) {
 	event := "MODIFIED"
 	switch had, has := f.selected.has(before), f.selected.has(after); {
@@ -82,14 +82,14 @@ func (f *feed) add(before, after object) {
 	}
 	line, err := json.Marshal(object{"type": event, "object": shown(f.q, after)})
 	if err != nil {
-		return // It was decoded from JSON.
+		return // The object was decoded from JSON.
 	}
 	f.mu.Lock()
 	f.pending.Write(append(line, '\n'))
 	f.mu.Unlock()
 	select {
 	case f.notify <- struct{}{}:
-	default: // Its wake-up is pending already.
+	default: // A notification is already pending.
 	}
 }
 
@@ -101,7 +101,7 @@ func (f *feed) take() []byte {
 	return content
 }
 
-// mixed returns the body of a watch with the events of both.
+// mixed returns the body of a watch with the events of the API server and of the feed.
 func (f *feed) mixed(upstream io.ReadCloser) io.ReadCloser {
 	reader, writer := io.Pipe()
 	lines, over := make(chan []byte), make(chan struct{})
@@ -151,7 +151,7 @@ func (f *feed) mixed(upstream io.ReadCloser) io.ReadCloser {
 	return &ended{io.NopCloser(reader), end}
 }
 
-// passed returns an event of the API server, and nothing for one about a version that something lies over.
+// passed returns an event of the API server, or nothing if an overlay replaces the version in it.
 func (f *feed) passed(line []byte) []byte {
 	if !f.server.has(f.of) {
 		return line

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// write answers a write and records it. An error may be an API status.
+// write answers a write and records it. The error may be an API status.
 func (t *transport) write(r *http.Request, q *request) (*http.Response, error) {
 	body, raw, err := bodyOf(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *transport) write(r *http.Request, q *request) (*http.Response, error) {
 	switch {
 	case reflect.DeepEqual(current, after):
 	case after != nil && text(after, "metadata", "deletionTimestamp") != "" && !isKept(after):
-		t.putLocked(q.key, versionOf(live), current, nil) // It waited for its last finalizer.
+		t.putLocked(q.key, versionOf(live), current, nil) // The last finalizer was removed.
 	default:
 		t.putLocked(q.key, versionOf(live), current, after)
 	}
@@ -83,7 +83,7 @@ func (t *transport) writeOf(r *http.Request, q *request, before, after object) W
 	return w
 }
 
-// bodyOf returns the body of a write as an object, and as it is; there may be none.
+// bodyOf returns the body of a write as an object and as bytes. The body may be empty.
 func bodyOf(r *http.Request) (object, []byte, error) {
 	if r.Body == nil {
 		return object{}, nil, nil
@@ -105,7 +105,7 @@ func bodyOf(r *http.Request) (object, []byte, error) {
 	return body, raw, err
 }
 
-// named completes a request to create an object by the name of the object.
+// named adds the name of the object to a create request.
 func named(q *request, body object) {
 	q.name = text(body, "metadata", "name")
 	if prefix := text(body, "metadata", "generateName"); q.name == "" && prefix != "" {
@@ -114,8 +114,8 @@ func named(q *request, body object) {
 	}
 }
 
-// before returns the API server's object that is to be written, nil if it has none, and a version that is as high as
-// any: the object's, or that of a list.
+// before returns the API server's object that is to be written, nil if there is none, and a resource version as high
+// as any: the object's, or that of a list.
 func (t *transport) before(r *http.Request, q *request) (live object, version string, err error) {
 	if t.defines(q) {
 		return nil, "", nil
@@ -137,7 +137,7 @@ func (t *transport) readForWrite(r *http.Request, q *request) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // It was read, or its status is all that counts.
+	defer answer.Body.Close() //nolint:errcheck // It was read, or only its status is needed.
 	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
 		return nil, fmt.Errorf("reading the object to write: %s", answer.Status)
 	}
@@ -224,7 +224,8 @@ func (t *transport) createdLocked(q *request, body object) object {
 	return after
 }
 
-// deletedLocked returns nil for an object that goes at once: it simulates neither the garbage collector of Kubernetes nor the end of Pods.
+// deletedLocked returns nil for an object that is deleted at once. Neither garbage collection by Kubernetes nor the
+// termination of Pods is simulated.
 func (t *transport) deletedLocked(q *request, current, options object) (object, error) {
 	for _, name := range []string{"uid", "resourceVersion"} {
 		if want := text(options, "preconditions", name); want != "" && want != text(current, "metadata", name) {
@@ -243,8 +244,8 @@ func (t *transport) deletedLocked(q *request, current, options object) (object, 
 	return after, nil
 }
 
-// changedLocked returns the API server's result of a change: a subresource changes the status and nothing else, and an
-// object that is the same keeps its version.
+// changedLocked returns the API server's result of a change: a subresource changes only the status, and an unchanged
+// object keeps its version.
 func (t *transport) changedLocked(q *request, current, wanted object) object {
 	after := runtime.DeepCopyJSON(wanted)
 	if q.subresource != "" {

@@ -14,41 +14,44 @@ import (
 )
 
 const (
-	// smallBody is more than kube-apiserver's SubjectAccessReviews ever have: names of at most 253 bytes, and groups and extra fields of a user,
-	// which come from one request header or token.
+	// smallBody is more than kube-apiserver's SubjectAccessReviews ever have: names of at most 253 bytes, and groups
+	// and extra fields of a user, which are from one request header or token.
 	smallBody = 64 << 10
-	// bodyPatience limits the arrival of a body once it is read; kube-apiserver sends it in one piece with the header.
+	// bodyPatience is the time that a body has to arrive, from the start of reading; kube-apiserver sends it together
+	// with the header.
 	bodyPatience = 5 * time.Second
-	// awaitedBodies bounds the small bodies that are awaited at once, and with smallBody the memory for them: 32 MiB
-	// at most.
+	// awaitedBodies bounds the small bodies that are awaited at once, and with smallBody their memory: 32 MiB at
+	// most.
 	awaitedBodies = 512
-	// queuedBodies bounds the bodies of one size that wait for a place. None of them is read, so that each takes one
-	// stream's window at most: 16 MiB. One API server has 200 changes under way at most, by default.
+	// queuedBodies bounds the bodies of one size that wait for a place. None of them is read, so each takes at most
+	// one stream's window: 16 MiB. By default one API server has at most 200 changes in progress.
 	queuedBodies = 256
 )
 
 // Size bounds the memory and the CPU time of bodies up to one size. Bodies of different sizes do not wait for one
 // another, unless they share Turns.
 type Size struct {
-	// Bytes is the maximum length of such a body, and Places the number of them in memory at once.
+	// Bytes is the maximum length of such a body, and Places the maximum number of them in memory.
 	Bytes  int64
 	Places int
-	// Grace limits the arrival of a body before it can be given up for another one.
+	// Grace is the time that a body has to arrive before it can be dropped for another one.
 	Grace time.Duration
-	// BytesPerSecond is the speed of using one place: a body of a megabyte at 4 MiB a second keeps its place for a
-	// quarter of one. 0 means no bound.
+	// BytesPerSecond limits the use of one place: at 4 MiB per second, a body of a megabyte keeps its place for a
+	// quarter of a second. 0 means no limit.
 	BytesPerSecond int
-	// Turns has one turn at a time for work on these bodies.
+	// Turns lets one of these bodies at a time be processed.
 	Turns *ratelimit.Turns
 }
 
-// Bodies reads the bodies of requests. A body that arrives slowly, or is large, or is costly to decode holds up no smaller body:
-//   - A small body that arrives at once is always read, regardless of how many bodies are awaited. If too many are, the body that has been awaited longest is
-//     given up.
-//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and windows.go explains why it holds up no other request meanwhile. At most
-//     awaitedBodies small bodies and Size.Places bodies of each size are in memory.
-//   - Of the bodies in places of a size, one is worked on at a time (ratelimit.Turns), so that processors are left for small bodies. A review that reads
-//     from an API server meanwhile leaves its turn to others.
+// Bodies reads the bodies of requests. A body that arrives slowly, or is large, or is costly to decode does not block
+// smaller ones:
+//   - A small body that arrives at once is always read, regardless of the number of awaited bodies. If there are
+//     too many, the oldest one is dropped.
+//   - A larger body waits for a place before it is read: kube-apiserver keeps it, and the comment on windows in
+//     server.go explains why it does not block other requests. At most awaitedBodies small bodies and Size.Places
+//     bodies of each size are in memory.
+//   - Of the bodies of a size in memory, one at a time is processed (ratelimit.Turns), so that processors are left
+//     for small bodies. A review that reads from an API server gives up its turn meanwhile.
 type Bodies struct {
 	patience time.Duration
 	awaited  buffer
@@ -60,7 +63,7 @@ type size struct {
 	buffer
 }
 
-// NewBodies returns one of a process's own, for bodies of these sizes, the smallest first.
+// NewBodies returns a Bodies for these sizes, the smallest first.
 func NewBodies(sizes ...Size) *Bodies {
 	b := &Bodies{patience: bodyPatience, awaited: buffer{limit: awaitedBodies}}
 	for _, s := range sizes {
@@ -69,7 +72,7 @@ func NewBodies(sizes ...Size) *Bodies {
 	return b
 }
 
-// sizeOf returns the size of a body by its header; a body without a length may be as large as the limit.
+// sizeOf returns the size for a body according to its header; a body without a length counts as one of the limit.
 func (b *Bodies) sizeOf(length, limit int64) *size {
 	if length < 0 {
 		length = limit
@@ -81,7 +84,7 @@ func (b *Bodies) sizeOf(length, limit int64) *size {
 	return b.sizes[at]
 }
 
-// leaveAfter gives a place back, when as much time has passed as the body may have taken.
+// leaveAfter frees a place after the time that BytesPerSecond requires for the bytes read.
 func (s *size) leaveAfter(p *place, read int) {
 	if s.BytesPerSecond == 0 {
 		s.leave(p)
@@ -95,8 +98,8 @@ var (
 	errTooLarge = WithStatus(http.StatusServiceUnavailable, errors.New("too many large reviews at once"))
 )
 
-// Read reads a body of at most limit bytes. If the body is costly to decode Read waits for its place and for its turn, until the context ends:
-// the context that it returns carries the turn. Until release is called the body counts as one that is there.
+// Read reads a body of at most limit bytes. If the body is costly to decode, it waits for a place and for a turn,
+// until the context ends; the returned context has the turn. The body counts as in memory until release is called.
 func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.Request, into *bytes.Buffer, limit int64) (context.Context, func(), error) {
 	if request.ContentLength > limit {
 		return ctx, nil, tooLarge(limit)
@@ -131,8 +134,8 @@ func (b *Bodies) Read(ctx context.Context, w http.ResponseWriter, request *http.
 	}, nil
 }
 
-// readSmall reads a body that is small, or whose length is unknown, and reports whether that is all: it is not if the
-// body is large or no JSON.
+// readSmall reads a body that is small, or whose length is unknown, and reports whether it is done: it is not if the
+// body is large or not JSON.
 func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *admitted) (bool, error) {
 	defer b.awaiting(g).Stop()
 	awaited := b.awaited.join(g)
@@ -152,10 +155,10 @@ func (b *Bodies) readSmall(request *http.Request, into *bytes.Buffer, g *admitte
 	return true, nil
 }
 
-// readLarge reads the rest of a body that has a place.
+// readLarge reads the rest of a body, which has a place.
 func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int64, g *admitted) error {
 	defer b.awaiting(g).Stop()
-	if rest := request.ContentLength - int64(into.Len()); rest > 0 { // Growing step by step would take twice as much.
+	if rest := request.ContentLength - int64(into.Len()); rest > 0 { // Growing in steps would take twice as much.
 		into.Grow(int(rest) + bytes.MinRead)
 	}
 	if _, err := into.ReadFrom(io.LimitReader(request.Body, limit+1-int64(into.Len()))); err != nil {
@@ -172,7 +175,7 @@ func (b *Bodies) readLarge(request *http.Request, into *bytes.Buffer, limit int6
 	return nil
 }
 
-// awaiting gives a body up after the time that it may take.
+// awaiting drops a body after bodyPatience.
 func (b *Bodies) awaiting(g *admitted) *time.Timer {
 	return time.AfterFunc(b.patience, func() {
 		g.giveUp(WithStatus(http.StatusRequestTimeout, fmt.Errorf("the body did not come within %s", b.patience)))
@@ -183,7 +186,7 @@ func tooLarge(limit int64) error {
 	return WithStatus(http.StatusRequestEntityTooLarge, fmt.Errorf("request entity is too large; limit is %d bytes", limit))
 }
 
-// isObject reports whether a body is a JSON object, or nothing, and no other form of YAML.
+// isObject reports whether a body is empty or a JSON object, and not YAML.
 func isObject(body []byte) bool {
 	body = bytes.TrimSpace(body)
 	return len(body) == 0 || body[0] == '{'

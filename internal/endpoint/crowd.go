@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// buffer bounds the bodies of a size. When it is full, the body that has been awaited longest is given up, if that is
-// longer than the grace; bodies that have arrived stay. Requests that wait for a place get one in their order, before
-// their bodies are read.
+// buffer bounds the bodies of a size in memory. When it is full, the oldest body that is still arriving is dropped,
+// if it has exceeded the grace; bodies that have arrived stay. Requests that wait for a place get one in their order,
+// before their bodies are read.
 type buffer struct {
 	limit int
 	grace time.Duration
-	// mostQueued bounds the requests that wait for a place.
+	// mostQueued is the maximum number of requests that wait for a place.
 	mostQueued int
 
 	mu sync.Mutex
-	// awaited has those that may be given up, the oldest first; count is all of them.
+	// awaited are the bodies that may be dropped, the oldest first; count is the number of all.
 	awaited list.List
 	count   int
 	// waiting has a channel for each request that waits for a place, the oldest first.
@@ -33,7 +33,7 @@ type place struct {
 	counted bool
 }
 
-// join returns a place if there is one, or one could be made.
+// join returns a place if one is free, or can be freed.
 func (c *buffer) join(g *admitted) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,6 @@ func (c *buffer) joinLocked(g *admitted) *place {
 	return p
 }
 
-// wait waits for a place until the context ends.
 func (c *buffer) wait(ctx context.Context, g *admitted) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,14 +63,14 @@ func (c *buffer) wait(ctx context.Context, g *admitted) *place {
 	}
 	free := make(chan struct{}, 1)
 	mine := c.waiting.PushBack(free)
-	defer c.wakeLocked() // There may be another place, or this one was not taken.
+	defer c.wakeLocked() // Another place may be free, or this one was not taken.
 	defer c.waiting.Remove(mine)
 	for {
 		c.mu.Unlock()
 		late := time.NewTimer(max(c.grace, time.Millisecond))
 		select {
 		case <-free:
-		case <-late.C: // The oldest body may exceed its grace now.
+		case <-late.C: // The oldest body may have exceeded its grace.
 		case <-ctx.Done():
 		}
 		late.Stop()
@@ -100,7 +99,7 @@ func (c *buffer) wakeLocked() {
 	}
 }
 
-// displaceLocked gives up the oldest body that is still awaited.
+// displaceLocked drops the oldest body that is still arriving, if it has exceeded the grace.
 func (c *buffer) displaceLocked() bool {
 	for oldest := c.awaited.Front(); oldest != nil; oldest = c.awaited.Front() {
 		p := oldest.Value.(*place)
@@ -109,7 +108,7 @@ func (c *buffer) displaceLocked() bool {
 		}
 		c.awaited.Remove(oldest)
 		if p.giveUp(errGivenUp) {
-			// It leaves in a moment, and must not be counted twice.
+			// Its request will call leave, which must not count it twice.
 			c.count--
 			p.counted = false
 			return true
@@ -130,8 +129,8 @@ func (c *buffer) leave(p *place) {
 	c.wakeLocked()
 }
 
-// admitted is a body in buffers. Its mutex orders giving up and completion: once it is completed, its connection is
-// left alone.
+// admitted is a body in buffers. Its mutex orders giveUp and complete: after complete, the connection's deadline is
+// not changed.
 type admitted struct {
 	response *http.ResponseController
 
@@ -140,7 +139,7 @@ type admitted struct {
 	reason    error
 }
 
-// giveUp ends the reading of a body that has not come yet.
+// giveUp stops reading a body that has not arrived yet.
 func (g *admitted) giveUp(reason error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,13 +148,13 @@ func (g *admitted) giveUp(reason error) bool {
 	}
 	if g.reason == nil {
 		g.reason = reason
-		// A request that cannot be given up, as in tests without a connection, goes on.
+		// In tests without a connection this fails, and the request continues.
 		_ = g.response.SetReadDeadline(time.Unix(1, 0))
 	}
 	return true
 }
 
-// complete marks the body as read, unless it was given up.
+// complete marks the body as read, unless it was dropped.
 func (g *admitted) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,21 +164,22 @@ func (g *admitted) complete() bool {
 	return g.completed
 }
 
-// end marks the reading as over, however it ended: the connection is then the server's, which may be done with it.
+// end marks the reading as over, with any result: then the connection belongs to the server, which may have closed
+// it.
 func (g *admitted) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.completed = true
 }
 
-// given returns why a body was given up, and nil if it was not.
+// given returns the reason why a body was dropped, or nil.
 func (g *admitted) given() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.reason
 }
 
-// failed returns why a body could not be read.
+// failed returns the reason why a body could not be read.
 func (g *admitted) failed(err error) error {
 	if given := g.given(); given != nil {
 		return given

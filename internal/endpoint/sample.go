@@ -2,7 +2,7 @@ package endpoint
 
 import "time"
 
-// Sample bounds the log lines of one series to a line in a period. Its caller holds a lock.
+// Sample limits the log lines of one series to one in a period. Its caller holds a lock.
 type Sample struct {
 	logged time.Time
 	silent int

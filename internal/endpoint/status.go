@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// statusError is an error with the HTTP status that belongs to it.
+// statusError is an error with its HTTP status.
 type statusError struct {
 	code int
 	error
@@ -13,7 +13,7 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// WithStatus gives an error the HTTP status that it is answered with; without one it is 500.
+// WithStatus sets the HTTP status of an error; without one it is 500.
 func WithStatus(code int, err error) error { return &statusError{code, err} }
 
 // StatusOf returns the status of an error.

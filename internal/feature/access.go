@@ -10,40 +10,38 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Cluster is one of those that a process talks to.
+// Cluster is a cluster that a process connects to.
 type Cluster string
 
-// Clusters.
 const (
 	// Source has the ManagedResources and their Secrets.
 	Source Cluster = "source"
-	// Target has the objects of ManagedResources, of webhooks and of most controllers.
+	// Target has the objects of ManagedResources, and those that most webhooks and controllers handle.
 	Target Cluster = "target"
 	// Garden has the landscape's API.
 	Garden Cluster = "garden"
 )
 
-// Form is the extent to which a kind is read, and whether it is kept.
+// Form is the extent to which a kind is read and kept.
 type Form string
 
-// Forms.
 const (
-	// Whole objects are kept in a cache, without managed fields and the fields that Strip removes.
+	// Whole means that objects are kept in a cache, without managed fields and the fields that Strip removes.
 	Whole Form = "whole"
-	// Metadata is kept in a cache, and nothing else of the objects.
+	// Metadata means that only the objects' metadata is kept in a cache.
 	Metadata Form = "metadata"
-	// Live means that single objects are asked for, and nothing is kept.
+	// Live means that single objects are read when they are needed, and none is kept.
 	Live Form = "live"
-	// List means that they are listed when they are needed, and nothing is kept.
+	// List means that objects are listed when they are needed, and none is kept.
 	List Form = "list"
-	// Stream means that a watch reports them, and nothing is kept.
+	// Stream means that a watch delivers the objects, and none is kept.
 	Stream Form = "stream"
 )
 
 // Read describes the reads of a kind by a feature.
 type Read struct {
 	Cluster Cluster
-	// Kind has no name if no reader asks for it by kind, but by the path of its resource: its mapping is not declared then.
+	// Kind has no name if no reader uses the kind, but only the path of its resource: then no mapping is declared.
 	Kind schema.GroupVersionKind
 	// Resource is the kind's name in paths, such as "pods".
 	Resource string
@@ -52,33 +50,33 @@ type Read struct {
 	Form          Form
 	// Selector and FieldSelector restrict the kept objects; empty means all.
 	Selector, FieldSelector string
-	// Namespace restricts the reads to one namespace; empty means those of the configuration.
+	// Namespace restricts the reads to one namespace; empty means the configured namespaces.
 	Namespace string
-	// Names restricts the objects that are read live.
+	// Names restricts the live reads to some objects.
 	Names []string
 	// Listed is set if the kind is listed in addition to live reads of single objects.
 	Listed bool
-	// Optional is set if the kind may not be served, or be served later: no start waits for it.
+	// Optional is set if the kind may not be served, or only later: no start waits for it.
 	Optional bool
-	// Strip removes fields that the reader does not need; nil means that it needs all fields of the form.
+	// Strip removes unused fields; nil means that the reader needs all fields of the form.
 	Strip Strip
 }
 
 // Write describes the writes of a kind by a feature.
 type Write struct {
 	Cluster Cluster
-	// Group and Resource are the kind's; the latter may name a subresource ("pods/eviction").
+	// Group and Resource identify the kind; the latter may include a subresource ("pods/eviction").
 	Group, Resource string
 	Verbs           []string
 	// ClusterScoped is set if the kind has no namespaces.
 	ClusterScoped bool
-	// Names restricts the written objects; it does not go with create.
+	// Names restricts the written objects; it cannot be combined with create.
 	Names []string
-	// Namespace restricts the writes to one namespace; empty means those of the configuration.
+	// Namespace restricts the writes to one namespace; empty means the configured namespaces.
 	Namespace string
 }
 
-// Rights returns the rights that a read needs.
+// Rights returns the permissions for a read.
 func (r *Read) Rights() rbacv1.PolicyRule {
 	verbs := []string{"list", "watch"}
 	if r.Form == Live {
@@ -93,20 +91,20 @@ func (r *Read) Rights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.Kind.Group}, Resources: []string{r.Resource}, Verbs: verbs, ResourceNames: r.Names}
 }
 
-// Rights returns the rights that a write needs.
+// Rights returns the permissions for a write.
 func (w *Write) Rights() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{w.Group}, Resources: []string{w.Resource}, Verbs: w.Verbs, ResourceNames: w.Names}
 }
 
-// Scope is the scope of rights: a namespace of a cluster, or all of it.
+// Scope is the scope of permissions: a namespace of a cluster, or all of it.
 type Scope struct {
 	Cluster   Cluster
 	Namespace string
 }
 
-// Rights returns the rights of the rows in each scope, each group, resource and set of names once, sorted, without
-// rights that everybody has. Rights in namespaces are given in those that the process is restricted to in a cluster,
-// if there are any.
+// Rights returns the permissions of the rows in each scope, sorted, with each group, resource and set of names once,
+// and without permissions that every client has. If the process is restricted to namespaces of a cluster, permissions
+// for namespaced kinds are in those.
 func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string) map[Scope][]rbacv1.PolicyRule {
 	all := map[Scope][]rbacv1.PolicyRule{}
 	allow := func(cluster Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {
@@ -144,17 +142,17 @@ func Rights[C, E any](rows []Row[C, E], cfg *C, namespaces map[Cluster][]string)
 	return all
 }
 
-// covered reports whether some rules allow all that a rule does.
+// covered reports whether some rules together allow everything that a rule allows.
 func covered(rule rbacv1.PolicyRule, by []rbacv1.PolicyRule) bool {
 	covers, _ := validation.Covers(by, []rbacv1.PolicyRule{rule})
 	return covers
 }
 
-// verbOrder is the usual order of verbs.
+// verbOrder is the conventional order of verbs.
 var verbOrder = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// Join returns rules that allow the same, each group, resource and set of names once, sorted, and none that another one covers; resources of
-// a group with the same verbs are one rule.
+// Join returns equivalent rules, sorted, with each group, resource and set of names once, and without redundant
+// rules. Resources of a group with the same verbs are one rule.
 func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type what struct{ group, resource, names string }
 	verbs := map[what]map[string]bool{}
@@ -208,10 +206,10 @@ func Join(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return result
 }
 
-// GuardSwitch is the field of every configuration that has metrics guarded.
+// GuardSwitch is the field of every configuration that enables the guard of metrics.
 const GuardSwitch = "debugging.authentication.enabled"
 
-// GuardWrites returns the writes that identify a reader of metrics and check its rights.
+// GuardWrites returns the writes that authenticate and authorize a reader of metrics.
 func GuardWrites(cluster Cluster) []Write {
 	return []Write{
 		{Cluster: cluster, Group: "authentication.k8s.io", Resource: "tokenreviews", ClusterScoped: true, Verbs: []string{"create"}},

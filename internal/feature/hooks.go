@@ -10,17 +10,17 @@ import (
 
 // Deployment has the deployment-specific parts of webhook registrations.
 type Deployment struct {
-	// Name is that of the configurations, and Labels are theirs.
+	// Name is the name of the configurations, and Labels are their labels.
 	Name   string
 	Labels map[string]string
-	// Installation is the input of registrations.
+	// Installation is the input of the rows' registrations.
 	Installation Installation
-	// Reach returns the API server's configuration for reaching a path.
+	// Reach returns the client configuration for a path.
 	Reach func(path string) admissionregistrationv1.WebhookClientConfig
 }
 
-// WebhookConfigurations returns the configurations of all webhooks of the rows: one for those that change objects, one for those that judge
-// them, each only if there is such a webhook.
+// WebhookConfigurations returns the configurations of all webhooks of the rows: one for mutating webhooks and one for
+// validating webhooks, each only if there is such a webhook.
 func WebhookConfigurations[C, E any](rows []Row[C, E], cfg *C, d Deployment) []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
@@ -54,7 +54,7 @@ func WebhookConfigurations[C, E any](rows []Row[C, E], cfg *C, d Deployment) []c
 	return all
 }
 
-// pathOf returns where an entry is served, if it says so, or else where its feature is.
+// pathOf returns the path of an entry, or if it has none, that of its feature.
 func pathOf(path string, entry admissionregistrationv1.WebhookClientConfig) string {
 	if entry.Service != nil && entry.Service.Path != nil {
 		return *entry.Service.Path

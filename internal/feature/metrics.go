@@ -7,7 +7,8 @@ func Registers[M any](construct func(prometheus.Registerer) M) func(prometheus.R
 	return func(registry prometheus.Registerer) { construct(registry) }
 }
 
-// Prefixed returns a registry that registers in another one, under names with a prefix. Pages are made with a registry that makes its own.
+// Prefixed returns a registry that registers in another one, with a prefix of names. The reference pages are
+// generated with a registry that creates its own.
 func Prefixed(prefix string, registry prometheus.Registerer) prometheus.Registerer {
 	if r, is := registry.(interface {
 		Prefixed(prefix string) prometheus.Registerer

@@ -8,11 +8,13 @@ import (
 
 // Installation has the properties that the registrations of webhooks depend on (A14).
 type Installation struct {
-	// Prefix is that of the deployment's name: empty or, say, "virtual-garden-" (DEP-1).
+	// Prefix is the prefix of the deployment's name: empty or, for example, "virtual-garden-" (DEP-1).
 	Prefix string
-	// Shoot is true where the target is another cluster than the one in which resource-manager runs: a shoot or the virtual garden.
+	// Shoot is true if the target is another cluster than the one in which resource-manager runs: a shoot or the
+	// virtual garden.
 	Shoot bool
-	// Base selects the namespaces that most webhooks are about; nil means those of the contract. Older installations have others (DEP-10).
+	// Base selects the namespaces of most webhooks; nil means those of the contract. Older installations have others
+	// (DEP-10).
 	Base *metav1.LabelSelector
 	// Garden is true in the cluster of a garden, regardless of its other roles.
 	Garden bool
@@ -21,13 +23,14 @@ type Installation struct {
 // App is the label "app" of resource-manager's own Pods, which must not wait for their own webhooks (DEP-7).
 func (i Installation) App() string { return i.Prefix + "gardener-resource-manager" }
 
-// systemNamespaces are those of a shoot's system components.
+// systemNamespaces are the namespaces of a shoot's system components.
 var systemNamespaces = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
 
-// namespaceName is the label with its name that each Namespace has.
+// namespaceName is the label of each Namespace with its name.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// Namespaces selects the namespaces that most webhooks are about: those of system components in a shoot, else all that have a role but those.
+// Namespaces selects the namespaces of most webhooks: in a shoot those of system components, otherwise those with a
+// role, except those of system components.
 func (i Installation) Namespaces() *metav1.LabelSelector {
 	switch {
 	case i.Base != nil:
@@ -38,7 +41,7 @@ func (i Installation) Namespaces() *metav1.LabelSelector {
 	return Select(nil, metav1.LabelSelectorRequirement{Key: "gardener.cloud/role", Operator: metav1.LabelSelectorOpExists}, NotIn(namespaceName, systemNamespaces...))
 }
 
-// Objects are the labels of the objects that some webhooks are about: in a shoot those that ManagedResources brought.
+// Objects returns the labels of the objects of some webhooks: in a shoot those of objects from ManagedResources.
 func (i Installation) Objects() map[string]string {
 	if i.Shoot {
 		return map[string]string{"resources.gardener.cloud/managed-by": "gardener"}
@@ -56,27 +59,27 @@ func In(key string, values ...string) metav1.LabelSelectorRequirement {
 	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: values}
 }
 
-// NotIn selects objects without some values of a label.
+// NotIn selects objects with none of some values of a label.
 func NotIn(key string, values ...string) metav1.LabelSelectorRequirement {
 	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: values}
 }
 
-// Without selects objects without a label, whatever its value is.
+// Without selects objects without a label.
 func Without(key string) metav1.LabelSelectorRequirement {
 	return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist}
 }
 
-// OnCreate is about objects of one resource that are created.
+// OnCreate returns a rule for creations of objects.
 func OnCreate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return On(group, version, resources, admissionregistrationv1.Create)
 }
 
-// OnCreateAndUpdate is about objects of one resource that are created or changed.
+// OnCreateAndUpdate returns a rule for creations and updates of objects.
 func OnCreateAndUpdate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return On(group, version, resources, admissionregistrationv1.Create, admissionregistrationv1.Update)
 }
 
-// On is about operations on objects of some resources.
+// On returns a rule for some operations on objects of some resources.
 func On(group, version string, resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
@@ -84,8 +87,9 @@ func On(group, version string, resources []string, operations ...admissionregist
 	}
 }
 
-// Entry returns the entry of a webhook in a MutatingWebhookConfiguration, without how to reach the webhook, which the deployment adds. It has
-// the common fields of the entries (DEP-3, DEP-5); a webhook that differs changes them.
+// Entry returns the entry of a webhook in a MutatingWebhookConfiguration, without its client configuration, which the
+// deployment adds. It has the common fields of the entries (DEP-3, DEP-5); a webhook with different fields changes
+// them.
 func Entry(name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name: name + ".resources.gardener.cloud", Rules: rules, NamespaceSelector: namespaces, ObjectSelector: objects,
@@ -108,7 +112,7 @@ func ValidatingEntry(
 	}
 }
 
-// GardenEntry is the ValidatingEntry of a webhook of admission-controller: API servers of a garden match equivalent requests, too.
+// GardenEntry is the ValidatingEntry of a webhook of admission-controller, which matches equivalent requests, too.
 func GardenEntry(
 	name string, namespaces, objects *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
 ) admissionregistrationv1.ValidatingWebhook {
@@ -122,12 +126,12 @@ func OfProjects() *metav1.LabelSelector {
 	return Select(map[string]string{"gardener.cloud/role": "project"})
 }
 
-// OfUsers selects the namespaces of projects but those of Gardener itself.
+// OfUsers selects the namespaces of projects except those of Gardener itself.
 func OfUsers() *metav1.LabelSelector {
 	return Select(nil, In("gardener.cloud/role", "project"), NotIn("app", "gardener"))
 }
 
-// PodEntry is the Entry of a webhook for Pods that are created. It leaves static Pods alone (DEP-4): those run already.
+// PodEntry is the Entry of a webhook for Pods that are created. It excludes static Pods (DEP-4), which already run.
 func PodEntry(name string, namespaces, objects *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
 	if objects == nil {
 		objects = Select(nil)

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Roles returns the roles of an executable in a cluster and their bindings to its ServiceAccount: a ClusterRole for
-// rights in all namespaces, a Role for each single namespace.
+// Roles returns the roles of an executable in a cluster and their bindings to a subject: a ClusterRole for
+// permissions in all namespaces, a Role for each single namespace.
 func Roles(executable string, cluster Cluster, rights map[Scope][]rbacv1.PolicyRule, subject rbacv1.Subject) []client.Object {
 	name := "espalier:" + executable + ":" + string(cluster)
 	scopes := make([]Scope, 0, len(rights))

@@ -11,34 +11,39 @@ import (
 // Runs selects the replicas of a process that run a feature.
 type Runs string
 
-// Replicas.
 const (
-	// Leader is the elected one; what it runs begins once the source has been identified (COM-1: after the cluster-identity bootstrap step).
+	// Leader runs the feature on the leader, once the source has been identified (COM-1: after the cluster-identity
+	// bootstrap step).
 	Leader Runs = "leader"
-	// EveryReplica runs it from the start, as webhooks are asked of any (CW-10: webhooks are served by all replicas).
+	// EveryReplica runs the feature on every replica from the start, because the API server calls a webhook on any of
+	// them (CW-10: webhooks are served by all replicas).
 	EveryReplica Runs = "every replica"
 )
 
-// Row is a feature of the process with configuration C, started in the environment E.
+// Row is a feature of a process with configuration C, and starts with the environment E.
 type Row[C, E any] struct {
-	// Name is that of the feature in logs, metrics and documents.
+	// Name is the name of the feature in logs, metrics and documents.
 	Name string
-	// Switch is the field of the configuration that switches it on, such as "webhooks.seccompProfile.enabled"; empty means always on.
+	// Switch is the field of the configuration that enables the feature, such as "webhooks.seccompProfile.enabled";
+	// empty means that it is always enabled.
 	Switch string
 	Runs   Runs
-	// Doc describes it in one line.
+	// Doc describes the feature in one line.
 	Doc string
-	// Reads and Writes are its accesses to clusters; nil means none. They may depend on the configuration.
+	// Reads and Writes return the feature's reads and writes in clusters; nil means none. They may depend on the
+	// configuration.
 	Reads  func(*C) []Read
 	Writes func(*C) []Write
-	// Mutating and Validating are its entries in webhook configurations; nil means none. They may depend on the configuration.
+	// Mutating and Validating return the feature's entries in webhook configurations; nil means none. They may depend
+	// on the configuration.
 	Mutating   func(*C, Installation) []admissionregistrationv1.MutatingWebhook
 	Validating func(*C, Installation) []admissionregistrationv1.ValidatingWebhook
-	// Path is the path of its webhook.
+	// Path is the path of the feature's webhook.
 	Path string
-	// Metrics registers its metrics, as its start does; nil means that it has none of its own. Pages are made from it.
+	// Metrics registers the feature's metrics, as Start does; nil means that it has none. The reference pages are
+	// generated from it.
 	Metrics func(prometheus.Registerer)
-	// Start starts it.
+	// Start starts the feature.
 	Start func(context.Context, E) error
 }
 
@@ -53,7 +58,7 @@ func (r *Row[C, E]) ReadsOf(cfg *C) []Read {
 	return r.Reads(cfg)
 }
 
-// Enabled returns the rows that are switched on, in their order.
+// Enabled returns the rows that a configuration enables, in their order.
 func Enabled[C, E any](rows []Row[C, E], cfg *C) []Row[C, E] {
 	var enabled []Row[C, E]
 	for _, row := range rows {

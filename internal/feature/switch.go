@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// switchField is the JSON name of the fields that switch features on.
+// switchField is the JSON name of the fields that enable features.
 const switchField = "enabled"
 
-// Switches returns the paths of all fields "enabled" of a configuration, sorted: the type determines the features.
+// Switches returns the paths of all fields "enabled" of a configuration, sorted.
 func Switches(cfg any) []string {
 	var all []string
 	collect(reflect.Indirect(reflect.ValueOf(cfg)).Type(), "", &all)
@@ -36,13 +36,13 @@ func collect(t reflect.Type, path string, all *[]string) {
 	}
 }
 
-// IsOn reports whether a switch of a configuration is on. A path that names no switch is none that is on.
+// IsOn reports whether a switch of a configuration is on; false if there is no such switch.
 func IsOn(cfg any, path string) bool {
 	value := reflect.Indirect(at(cfg, path))
 	return value.IsValid() && value.Kind() == reflect.Bool && value.Bool()
 }
 
-// Turn turns a switch of a configuration on or off, and reports whether there is such a switch.
+// Turn sets a switch of a configuration, and reports whether there is such a switch.
 func Turn(cfg any, path string, on bool) bool {
 	value := at(cfg, path)
 	switch {

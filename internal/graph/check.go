@@ -1,10 +1,10 @@
 package graph
 
-// Result is the answer to a check.
+// Result is the result of a check.
 type Result struct {
 	// Known is set if the graph has the start, Watched if the start's own object contributes.
 	Known, Watched bool
-	// Reached is set if the start leads to the sink, Managed if its first edge is one over which it is also written.
+	// Reached is set if the start leads to the sink, and Managed if the first edge of a path is of class Manages.
 	Reached, Managed bool
 }
 
@@ -18,7 +18,7 @@ func (g *Graph) Check(from, sink Vertex) Result {
 	}
 	v := g.vertices.at(start)
 	result := Result{Known: true, Watched: v.watched}
-	if v.sinks.more == 0 && v.direct == 0 { // The way to its only sink is shorter than the one from the sink's name.
+	if v.sinks.more == 0 && v.direct == 0 { // Comparing its only sink is faster than finding the vertex of the sink.
 		only := v.sinks.one[0].sink
 		result.Reached = only != 0 && g.names.equals(g, only, sink) || from == sink
 		return result
@@ -31,9 +31,9 @@ func (g *Graph) Check(from, sink Vertex) Result {
 	return result
 }
 
-// CheckWith returns the result of Check and CheckManaged as if the start's own object contributed these edges, in
-// place of its present ones. Edges that start elsewhere add nothing: they lead to the start or to a sink, not from the
-// start to anything.
+// CheckWith returns the result of Check and CheckManaged as if the start's own object contributed these edges instead
+// of its present ones. Edges with another start add nothing: they lead to the start or to a sink, not from the start
+// to anything.
 func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Result {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -53,7 +53,7 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Result {
 	if !known || !found || g.vertices.at(start).watched {
 		return result
 	}
-	for _, out := range g.edgesOf.out(start) { // Edges that other objects contribute hold, too.
+	for _, out := range g.edgesOf.out(start) { // Edges that other objects contribute count, too.
 		if g.reachesLocked(out.link.vertex(), end) {
 			result.Reached = true
 			result.Managed = result.Managed || out.link.class() == Manages
@@ -62,8 +62,8 @@ func (g *Graph) CheckWith(from Vertex, edges []Edge, sink Vertex) Result {
 	return result
 }
 
-// CheckManaged is Check that also reports whether the vertex leads to the sink over an edge of class Manages. Its cost grows with the
-// number of the vertex's edges.
+// CheckManaged is Check, and also reports whether the vertex leads to the sink over an edge of class Manages. Its
+// cost grows with the number of the vertex's edges.
 func (g *Graph) CheckManaged(from, sink Vertex) Result {
 	result := g.Check(from, sink)
 	if !result.Reached {
@@ -85,7 +85,7 @@ func (g *Graph) CheckManaged(from, sink Vertex) Result {
 	return result
 }
 
-// reachesDirectlyLocked follows the edges that count for their own start only.
+// reachesDirectlyLocked follows the edges that count only as the first edge of a path.
 func (g *Graph) reachesDirectlyLocked(v, sink id) bool {
 	for _, out := range g.edgesOf.out(v) {
 		if !out.link.transitive() && g.reachesLocked(out.link.vertex(), sink) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// exploreLimit bounds the vertices that are visited to explain a refusal: real paths have at most five edges, and a path through
-// more vertices than this helps no reader.
+// exploreLimit limits the vertices that are visited to explain a refusal. Real paths have at most five edges, and a
+// longer path does not help a reader.
 const exploreLimit = 2000
 
 // Explanation has the path from a vertex to a sink, or its paths to other sinks.
@@ -44,7 +44,7 @@ func (g *Graph) Explain(from, sink Vertex) Explanation {
 // followed bounds the edges of one vertex over which a path is searched: each of them is known to lead to the sink.
 const followed = 100
 
-// pathLocked is a short path, found over the vertices that are known to lead to the sink.
+// pathLocked returns a short path, over vertices that are known to lead to the sink.
 func (g *Graph) pathLocked(start, end id) []Vertex {
 	came := map[id]id{start: start}
 	queue := []id{start}
@@ -69,7 +69,7 @@ func (g *Graph) pathLocked(start, end id) []Vertex {
 	return nil
 }
 
-// exploreLocked walks all paths from a vertex and notes where they lead.
+// exploreLocked walks all paths from a vertex, and records where they lead.
 func (g *Graph) exploreLocked(start id, e *Explanation) {
 	const enough = 5
 	came := map[id]id{start: start}
@@ -114,7 +114,7 @@ func (g *Graph) wayLocked(came map[id]id, end id) []Vertex {
 // Neighbourhood is a vertex with its neighbours.
 type Neighbourhood struct {
 	Vertex Vertex
-	// Watched is set if the vertex's own object contributes.
+	// Watched is set if the vertex's own object has a contribution, which may be empty.
 	Watched bool
 	In, Out []Neighbour
 	// MoreIn and MoreOut are the numbers of edges that are not listed.
@@ -130,7 +130,7 @@ type Neighbour struct {
 
 // Bounds limit the collected vertices and edges; zero means no limit.
 type Bounds struct {
-	// Vertices is the number of vertices, Edges that of all their edges together; each vertex gets its share of them.
+	// Vertices is the number of vertices. Edges is the number of all their edges, of which each vertex gets a share.
 	Vertices, Edges int
 }
 
@@ -138,8 +138,9 @@ type Bounds struct {
 // millisecond's work.
 const atOnce = 1000
 
-// Neighbourhoods returns vertices that a filter wants, sorted by kind's name, namespace and name (DBG-4), and how many it wants. Checks
-// do not wait for it, and changes of the graph only for a small part of it, so that what is returned may be of several moments.
+// Neighbourhoods returns the vertices that a filter selects, sorted by kind's name, namespace and name (DBG-4), and
+// how many it selects. Checks do not wait for it, and changes of the graph wait only for a small part of it. So the
+// result may mix several states of the graph.
 func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []Neighbourhood, found int) {
 	wanted, found := g.wanted(want, bounds.Vertices)
 	share := 0
@@ -158,13 +159,13 @@ func (g *Graph) Neighbourhoods(want func(Vertex) bool, bounds Bounds) (shown []N
 	return shown, found
 }
 
-// numbered is a vertex with its number, which is another one's when the vertex is gone.
+// numbered is a vertex with its number, which may be another vertex's once the vertex is removed.
 type numbered struct {
 	number id
 	vertex Vertex
 }
 
-// wanted returns at most so many vertices that a filter wants, and counts all of them.
+// wanted returns at most limit vertices that a filter selects, and the number of all that it selects.
 func (g *Graph) wanted(want func(Vertex) bool, limit int) (wanted []numbered, found int) {
 	for next := 1; next >= 0; {
 		var part []numbered
@@ -181,7 +182,7 @@ func (g *Graph) wanted(want func(Vertex) bool, limit int) (wanted []numbered, fo
 	return wanted, found
 }
 
-// part returns the vertices with the next numbers, and the number to go on with; negative is the end.
+// part returns the vertices with the next numbers, and the number at which to continue, which is negative at the end.
 func (g *Graph) part(from int) (part []numbered, next int) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -198,7 +199,7 @@ func (g *Graph) part(from int) (part []numbered, next int) {
 	return part, to
 }
 
-// neighbourhoods returns those of the first vertices, and the vertices that are left.
+// neighbourhoods returns the neighbourhoods of the first vertices, and the remaining vertices.
 func (g *Graph) neighbourhoods(of []numbered, share int) ([]Neighbourhood, []numbered) {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -227,7 +228,7 @@ func (g *Graph) neighbourhoods(of []numbered, share int) ([]Neighbourhood, []num
 	return result, of
 }
 
-// tidy sorts neighbours and makes one of parallel edges.
+// tidy sorts neighbours and merges parallel edges.
 func (g *Graph) tidy(neighbours []Neighbour) []Neighbour {
 	slices.SortFunc(neighbours, func(a, b Neighbour) int {
 		return cmp.Or(g.schema.Compare(a.Vertex, b.Vertex), cmp.Compare(b.Class%Direct, a.Class%Direct))

@@ -13,10 +13,10 @@ type Kind uint8
 type Schema struct {
 	// Names of the kinds; a Kind is an index into it.
 	Names []string
-	// Ranks order the kinds so that ordinary edges lead from a lower to a higher rank. An edge that does not is allowed and costs
-	// more when something is removed, as it may close a cycle.
+	// Ranks order the kinds so that ordinary edges lead from a lower to a higher rank. Other edges are allowed, but
+	// make removals more expensive, because they may close a cycle.
 	Ranks []int
-	// Sink is the kind of the vertices whose reachability is kept.
+	// Sink is the kind of the vertices whose reachability is stored.
 	Sink Kind
 }
 
@@ -35,7 +35,8 @@ const (
 	Refers Class = iota
 	// Manages is an ordinary edge whose end also writes its start.
 	Manages
-	// Direct is an edge that counts as the first one of a path only: it opens its start, but nothing that leads to its start.
+	// Direct is an edge that counts only as the first edge of a path: it gives access to its start, but not to
+	// objects that lead to its start.
 	Direct
 
 	classBits = 2
@@ -76,15 +77,15 @@ func comparePairs(a, b pair) int {
 }
 
 // vertex is the record that a check reads: 64 bytes, one cache line, without a pointer, so that the garbage collector
-// skips it. In a graph of a million vertices memory latency dominates a check, so that everything that follows from a
-// name is in one place, and the data of changes and explanations are elsewhere.
+// skips it. In a graph of a million vertices memory latency dominates a check. So everything that a check needs is in
+// one place, and the data of changes and explanations are stored separately.
 type vertex struct {
 	sinks     sinks
 	namespace namespaceID
 	// direct is the number of outgoing links of class Direct.
 	direct uint16
 	kind   Kind
-	// watched is set while the vertex's own object contributes.
+	// watched is set while the vertex's own object has a contribution, which may be empty.
 	watched bool
 	name    shortName
 }
@@ -98,8 +99,8 @@ type Graph struct {
 	schema Schema
 
 	writing sync.Mutex
-	// flat, change and the contributions of owners are used under writing only.
-	flat   int // edges that do not climb in rank
+	// flat, change and the contributions of owners are used only while holding writing.
+	flat   int // edges that lead to an equal or lower rank
 	change change
 
 	mu       sync.RWMutex
@@ -117,7 +118,8 @@ func New(schema Schema) *Graph {
 	return &Graph{schema: schema, names: newIndex()}
 }
 
-// Set replaces what an owner contributes and reports whether anything changed. If nothing did, checks are not held up.
+// Set replaces the edges that an owner contributes and reports whether anything changed. If nothing did, checks do
+// not wait.
 func (g *Graph) Set(owner Vertex, edges []Edge) bool {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -309,7 +311,7 @@ func hasParallel(out []counted, at int, to link) bool {
 	return at > 0 && out[at-1].link.vertex() == to.vertex() || at < len(out) && out[at].link.vertex() == to.vertex()
 }
 
-// internLocked returns the number of a vertex and makes the vertex if it is not there.
+// internLocked returns the number of a vertex, and adds the vertex if the graph does not have it.
 func (g *Graph) internLocked(v Vertex) id {
 	hash := g.names.hash(v)
 	if known, found := g.names.findHashed(g, v, hash); found {
@@ -328,7 +330,7 @@ func (g *Graph) internLocked(v Vertex) id {
 	return number
 }
 
-// releaseLocked removes a vertex that nothing needs any more.
+// releaseLocked removes a vertex that is no longer used.
 func (g *Graph) releaseLocked(number id) {
 	v := g.vertices.at(number)
 	if v.namespace == noNamespace || !g.isolatedLocked(number) {
@@ -345,10 +347,10 @@ func (g *Graph) vertexLocked(number id) Vertex {
 	return Vertex{Kind: v.kind, Namespace: g.names.namespace(v.namespace), Name: g.names.name(number, &v.name)}
 }
 
-// String is Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
+// String returns Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
 func (g *Graph) String(v Vertex) string { return g.schema.String(v) }
 
-// String is Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
+// String returns Kind:namespace/name, or Kind:name without a namespace (BH-GR-1).
 func (s Schema) String(v Vertex) string {
 	if v.Namespace == "" {
 		return s.Names[v.Kind] + ":" + v.Name
@@ -356,7 +358,7 @@ func (s Schema) String(v Vertex) string {
 	return s.Names[v.Kind] + ":" + v.Namespace + "/" + v.Name
 }
 
-// Contribution returns the edges that an owner contributes, and whether it contributes.
+// Contribution returns the edges that an object contributes, possibly none, and whether it is an owner.
 func (g *Graph) Contribution(owner Vertex) ([]Edge, bool) {
 	g.writing.Lock()
 	defer g.writing.Unlock()

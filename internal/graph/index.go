@@ -14,15 +14,15 @@ const (
 	smallest = 64
 )
 
-// index finds vertices by kind, namespace and name. It is an open-addressed table of vertex numbers: the names are in the
-// vertices already, a map would keep a second header of each.
+// index finds vertices by kind, namespace and name. It is an open-addressed table of vertex numbers. The names are in
+// the vertices already; a map would store a second string header for each.
 type index struct {
 	seed maphash.Seed
 	// slots hold a vertex's number with its hash above; 0 is free. Linear probing, at most three quarters full. The
 	// hash distinguishes vertices without reading them, and places a slot when the table grows.
 	slots []slot
 	used  int
-	// long are the names that have no room in their vertices.
+	// long has the names that are too long for their vertices.
 	long map[id]string
 
 	namespaces map[string]namespaceID
@@ -51,15 +51,15 @@ func slotOf(number id, hash uint32) slot { return slot(hash)<<32 | slot(number) 
 func (s slot) number() id                { return id(s) }
 func (s slot) hash() uint32              { return uint32(s >> 32) }
 
-// shortName is a name in place.
+// shortName is a name that is stored in its vertex.
 type shortName struct {
-	// length is longName if the name has no room; then it is kept elsewhere.
+	// length is longName if the name is too long, and stored in index.long.
 	length uint8
 	text   [nameBytes]byte
 }
 
 const (
-	// nameBytes fills a vertex up to 64 bytes. Names of a Shoot's objects have some thirty at most.
+	// nameBytes fills a vertex up to 64 bytes. Names of a Shoot's objects have about thirty bytes at most.
 	nameBytes = 43
 	longName  = 255
 )
@@ -72,7 +72,7 @@ func shorten(name string) (short shortName) {
 	return short
 }
 
-// equals reports whether it is a name that has room.
+// equals reports whether it is the given name, which must be short enough.
 func (s *shortName) equals(name string) bool {
 	return s.length != longName && string(s.text[:s.length]) == name
 }
@@ -84,7 +84,7 @@ func newIndex() index {
 	return x
 }
 
-// shorten returns the part of a vertex's name that is kept in place.
+// shorten returns the part of a vertex's name that is stored in the vertex.
 func (x *index) shorten(number id, name string) shortName {
 	short := shorten(name)
 	if short.length == longName {
@@ -125,7 +125,7 @@ func (x *index) findHashed(g *Graph, v Vertex, hash uint32) (id, bool) {
 	}
 }
 
-// equals reports whether a vertex has a number.
+// equals reports whether the vertex with a number is the given one.
 func (x *index) equals(g *Graph, number id, v Vertex) bool {
 	candidate := g.vertices.at(number)
 	return candidate.kind == v.Kind && (candidate.name.equals(v.Name) || candidate.name.length == longName && x.long[number] == v.Name) &&
@@ -200,7 +200,7 @@ func (x *index) intern(namespace string) namespaceID {
 	return fresh
 }
 
-// release forgets a namespace with its last vertex (GR-6).
+// release removes a namespace with its last vertex (GR-6).
 func (x *index) release(namespace namespaceID) {
 	l := &x.labels[namespace]
 	if l.users--; l.users > 0 {

@@ -2,18 +2,18 @@ package graph
 
 import "slices"
 
-// links are the edges of a vertex, sorted. Most vertices have one outgoing edge and nothing else, which takes no memory of its own. There is no pointer
-// in them, so that collections of garbage pass over them.
+// links are the edges of a vertex, sorted. Most vertices have one outgoing edge and nothing else, which needs no
+// further memory. There are no pointers, so that the garbage collector skips them.
 type links struct {
 	one [1]counted
 	// more is the number of the vertex's further links if it has more than one outgoing edge; 0 is none.
 	more id
 }
 
-// moreLinks has all that a vertex has.
+// moreLinks has all edges of a vertex, unless it has only one outgoing edge.
 type moreLinks struct {
 	out []counted
-	in  []link // the vertex is that of the origin, the class that of the edge
+	in  []link // with the vertex at which the edge starts
 	// contributed are the edges that the vertex's own object contributes.
 	contributed contribution
 }
@@ -27,7 +27,8 @@ type adjacency struct {
 // add makes room for the next vertex.
 func (a *adjacency) add() { a.links.add() }
 
-// out returns the outgoing edges of a vertex. They may be changed, and are good until the edges of the vertex change.
+// out returns the outgoing edges of a vertex. They may be changed, and are valid until the edges of the vertex
+// change.
 func (a *adjacency) out(v id) []counted {
 	l := a.links.at(v)
 	switch {
@@ -39,7 +40,7 @@ func (a *adjacency) out(v id) []counted {
 	return l.one[:]
 }
 
-// in returns the edges that come in.
+// in returns the incoming edges of a vertex.
 func (a *adjacency) in(v id) []link {
 	if l := a.links.at(v); l.more != 0 {
 		return a.more.at(l.more).in
@@ -47,7 +48,7 @@ func (a *adjacency) in(v id) []link {
 	return nil
 }
 
-// contributed returns the contribution of the vertex's own object.
+// contributed returns the edges that the vertex's own object contributes.
 func (a *adjacency) contributed(v id) contribution {
 	if l := a.links.at(v); l.more != 0 {
 		return a.more.at(l.more).contributed
@@ -86,7 +87,7 @@ func (a *adjacency) removeIn(v id, at int) {
 	a.gather(v)
 }
 
-// contribute replaces what the vertex's own object contributes.
+// contribute replaces the edges that the vertex's own object contributes.
 func (a *adjacency) contribute(v id, c contribution) {
 	if a.links.at(v).more == 0 && len(c) == 0 {
 		return
@@ -106,7 +107,7 @@ func (a *adjacency) spread(v id) *moreLinks {
 	return a.more.at(l.more)
 }
 
-// gather gives back the room that is not needed.
+// gather frees the memory that is not needed.
 func (a *adjacency) gather(v id) {
 	l := a.links.at(v)
 	m := a.more.at(l.more)
@@ -123,7 +124,7 @@ func (a *adjacency) gather(v id) {
 // the other end. Any other edge takes two, the first with the number of its start.
 type contribution []uint32
 
-// The lowest bits of a word are the class of the edge, and the bits above them which end the number is.
+// The lowest bits of a word are the class of the edge, and the bits above them define which end the number is.
 const (
 	fromOwner, toOwner, fromOther = 0, 1, 2
 

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// support says that a vertex reaches a sink, and over how many of its outgoing transitive edges. The count makes removal cheap:
-// a vertex loses a sink when the last edge to it is gone. That is exact as long as no edge can be part of a cycle, which the ranks
-// of the kinds prove; otherwise a remaining count may be a circle that supports itself, and grounding decides (completeLocked).
+// support records that a vertex reaches a sink, and over how many of its outgoing transitive edges. The count makes
+// removal cheap: a vertex loses a sink when the last edge to it is removed. That is exact as long as no edge can be
+// part of a cycle, which the ranks of the kinds prove. Otherwise the remaining edges may be a cycle that supports
+// only itself, and completeLocked decides.
 type support struct {
 	sink  id
 	count uint32
 }
 
-// sinks are the supports of a vertex, sorted. Most vertices have one, which takes no memory of its own.
+// sinks are the supports of a vertex, sorted. Most vertices have one, which needs no further memory.
 type sinks struct {
 	one [1]support
 	// more is the number of all of them if there are several; 0 is none.
 	more id
 }
 
-// sinksAt returns the supports of a vertex. They may be changed, and are good until there are others.
+// sinksAt returns the supports of a vertex. They may be changed, and are valid until one is added or removed.
 func (g *Graph) sinksAt(v id) []support {
 	s := &g.vertices.at(v).sinks
 	switch {
@@ -78,7 +79,7 @@ func (g *Graph) reachesLocked(v, sink id) bool {
 	return found
 }
 
-// change is scratch memory of mutators.
+// change is scratch memory of the methods that change the graph.
 type change struct {
 	pairs      []pair
 	before     []pair
@@ -90,10 +91,9 @@ type change struct {
 	stack      []id
 }
 
-// reach is a vertex and a sink.
 type reach struct{ vertex, sink id }
 
-// sinksOf lists what a vertex reaches, itself included if it is a sink.
+// sinksOf lists the sinks that a vertex reaches, including itself if it is a sink.
 func (g *Graph) sinksOf(v id) []id {
 	sinks := g.change.sinks[:0]
 	if g.vertices.at(v).kind == g.schema.Sink {
@@ -106,7 +106,7 @@ func (g *Graph) sinksOf(v id) []id {
 	return sinks
 }
 
-// gainLocked spreads what a new edge adds.
+// gainLocked propagates the sinks that a new edge adds.
 func (g *Graph) gainLocked(p pair) {
 	work := g.change.work[:0]
 	for _, sink := range g.sinksOf(p.to.vertex()) {
@@ -134,7 +134,7 @@ func (g *Graph) gainLocked(p pair) {
 	g.change.work = work
 }
 
-// loseLocked spreads what an edge took away that is unlinked already.
+// loseLocked propagates the loss of an edge that is unlinked already.
 func (g *Graph) loseLocked(p pair) {
 	work := g.change.work[:0]
 	for _, sink := range g.sinksOf(p.to.vertex()) {
@@ -151,7 +151,7 @@ func (g *Graph) loseLocked(p pair) {
 	}
 }
 
-// drainLocked takes one support from each vertex in the work list, with the consequences.
+// drainLocked removes one support from each vertex in the work list, and propagates the losses.
 func (g *Graph) drainLocked() {
 	work := g.change.work
 	for len(work) > 0 {
@@ -160,7 +160,7 @@ func (g *Graph) drainLocked() {
 		sinks := g.sinksAt(r.vertex)
 		at, found := searchSupport(sinks, r.sink)
 		if !found {
-			continue // The sink itself, or one that a circle has lost already.
+			continue // The sink itself, or a vertex of a cycle that has lost it already.
 		}
 		if sinks[at].count--; sinks[at].count > 0 {
 			if g.flat > 0 {
@@ -178,7 +178,7 @@ func (g *Graph) drainLocked() {
 	g.change.work = work
 }
 
-// completeLocked decides whether a vertex that still has support reaches the sink, or is held up by a circle only.
+// completeLocked decides whether a vertex that still has support reaches the sink, or is supported only by a cycle.
 func (g *Graph) completeLocked(r reach) {
 	if _, found := searchSupport(g.sinksAt(r.vertex), r.sink); !found {
 		return
@@ -204,8 +204,8 @@ func (g *Graph) completeLocked(r reach) {
 	g.drainLocked()
 }
 
-// circleLocked walks from a vertex over all that claim to reach the sink. Either the sink is found, or all that were visited
-// only hold up each other.
+// circleLocked walks from a vertex over all vertices that claim to reach the sink. It either finds the sink, or the
+// visited vertices only support each other.
 func (g *Graph) circleLocked(r reach) (map[id]bool, bool) {
 	if g.change.visited == nil {
 		g.change.visited = map[id]bool{}

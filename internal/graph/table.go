@@ -3,13 +3,13 @@ package graph
 import "slices"
 
 const (
-	// chunkBits is chosen so that a chunk of vertices has 64 KiB: large enough to be kept apart from small objects and to begin at a line of
-	// the caches, small enough for an empty graph.
+	// chunkBits is chosen so that a chunk of vertices has 64 KiB: large enough to be allocated apart from small
+	// objects and aligned to cache lines, small enough for an empty graph.
 	chunkBits = 10
 	chunkSize = 1 << chunkBits
 )
 
-// table has records by number. It grows without moving them: nothing is copied, and no half of it is unused.
+// table has records by number. It grows without moving them: nothing is copied, and never half of it is unused.
 type table[T any] struct {
 	chunks []*[chunkSize]T
 	// used is the highest number.
@@ -31,7 +31,7 @@ func (t *table[T]) add() id {
 // len returns the number of records.
 func (t *table[T]) len() int { return int(t.used) }
 
-// pool has records that come and go.
+// pool has records that are reused.
 type pool[T any] struct {
 	table[T]
 	free []id
@@ -47,14 +47,14 @@ func (p *pool[T]) take() id {
 	return p.add()
 }
 
-// give takes a record back.
+// give returns a record to the pool.
 func (p *pool[T]) give(number id) {
 	var none T
 	*p.at(number) = none
 	p.free = append(p.free, number)
 }
 
-// shrink gives memory back that a list no longer needs.
+// shrink frees the memory that a list no longer needs.
 func shrink[T any](list []T) []T {
 	if cap(list) > 64 && len(list) < cap(list)/4 {
 		return slices.Clip(slices.Clone(list))

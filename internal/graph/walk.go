@@ -1,22 +1,22 @@
 package graph
 
-// Step is a vertex that a walk came to.
+// Step is a vertex that a walk visits.
 type Step struct {
 	Vertex Vertex
-	// Watched is set if the vertex's own object contributes.
+	// Watched is set if the vertex's own object has a contribution, which may be empty.
 	Watched bool
 	// From is the index of the step before, -1 for the start.
 	From int
 }
 
-// Onward walks the edges from some vertices on, the nearest first, to at most so many vertices; those that the graph does not have are steps
-// all the same. The first edge of a way may be of class Direct, as in a check, if direct says so; with managed it is one of class Manages.
-// Checks do not wait for it.
+// Onward walks the edges from some vertices, the nearest first, and visits at most the given number of vertices. A
+// start that the graph does not have is a step, too. The first edge of a path may be of class Direct, as in a check,
+// if direct is set; if managed is set, it must be of class Manages. Checks do not wait for it.
 func (g *Graph) Onward(starts []Vertex, direct, managed bool, most int) []Step {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	steps := make([]Step, 0, len(starts))
-	numbers := make([]id, 0, len(starts)) // Those of the steps; 0 is none.
+	numbers := make([]id, 0, len(starts)) // Vertices of the steps; 0 is none.
 	seen := map[id]bool{}
 	for _, start := range starts {
 		number, found := g.names.find(g, start)
@@ -48,7 +48,8 @@ func (g *Graph) Onward(starts []Vertex, direct, managed bool, most int) []Step {
 	return steps
 }
 
-// Leading returns vertices from which transitive edges lead to a sink, the sink first and the nearest next, at most so many.
+// Leading returns vertices from which transitive edges lead to a sink: the sink first, then the nearest, at most the
+// given number.
 func (g *Graph) Leading(sink Vertex, most int) []Vertex {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -72,7 +73,8 @@ func (g *Graph) Leading(sink Vertex, most int) []Vertex {
 	return result
 }
 
-// Find returns vertices that a filter wants, in no order, at most so many. Changes of the graph wait for a small part of it only.
+// Find returns at most the given number of vertices that a filter selects, in no order. Changes of the graph wait
+// only for a small part of it.
 func (g *Graph) Find(want func(Vertex) bool, most int) []Vertex {
 	wanted, _ := g.wanted(want, most)
 	found := make([]Vertex, len(wanted))

@@ -25,7 +25,8 @@ func kindOfManagedResources() *kind {
 	}}
 }
 
-// managedResourceName reads NAME, KIND/NAME or KIND NAME, where KIND is ManagedResource; no argument is no name.
+// managedResourceName reads NAME, KIND/NAME or KIND NAME, where KIND is ManagedResource. Without an argument the name
+// is empty.
 func managedResourceName(arguments []string) (string, error) {
 	if len(arguments) == 0 {
 		return "", nil
@@ -51,13 +52,13 @@ func oneManagedResource(arguments []string) (string, error) {
 	return managedResourceName(arguments)
 }
 
-// wantsManagedResource is the check of the arguments of verbs about one ManagedResource.
+// wantsManagedResource checks the arguments of verbs about one ManagedResource.
 func wantsManagedResource(arguments []string) error {
 	_, err := oneManagedResource(arguments)
 	return err
 }
 
-// wantsObject is the check of the arguments of verbs about an object.
+// wantsObject checks the arguments of verbs about an object.
 func wantsObject(arguments []string) error {
 	_, _, err := kindAndName(arguments)
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// result is the answer of one check.
+// result is the outcome of one check.
 type result string
 
 // Results.
@@ -27,14 +27,13 @@ const (
 	isUnknown result = "unknown"
 )
 
-// checked is one line of check.
+// checked is a line of the output of check.
 type checked struct {
 	Result  result `json:"result"`
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
 }
 
-// checkFlags are the flags of check.
 type checkFlags struct {
 	connection
 	output                             format
@@ -116,10 +115,10 @@ func (c *checker) print(out io.Writer, f format) error {
 	return nil
 }
 
-// checker collects the lines.
+// checker collects the lines of the output.
 type checker struct {
 	*clusters
-	// certificate is the name of the Secret with the serving certificate, "" if it is not to be compared.
+	// certificate is the name of the Secret with the serving certificate, "" if there is none to compare.
 	certificate string
 	now         time.Time
 	lines       []checked
@@ -129,7 +128,7 @@ func (c *checker) say(v result, subject, text string, arguments ...any) {
 	c.lines = append(c.lines, checked{v, subject, fmt.Sprintf(text, arguments...)})
 }
 
-// oldest is the oldest minor version of Kubernetes 1 that the charts take.
+// oldest is the oldest minor version of Kubernetes 1 that the charts support.
 const oldest = 30
 
 func (c *checker) version(ctx context.Context, name string, r *reader) {

@@ -27,7 +27,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// executables have their names in the names of their webhook configurations.
+// executables are the names that the names of their webhook configurations contain.
 var executables = []string{"resource-manager", "admission-controller", "node-agent-authorizer"}
 
 var (
@@ -90,7 +90,7 @@ func (c *checker) definition(ctx context.Context) {
 	}
 }
 
-// needed are the rights in the namespace without which resource-manager does nothing.
+// needed are the rights in the namespace without which resource-manager cannot work.
 var needed = []authorizationv1.ResourceAttributes{
 	{Group: resourcesv1alpha1.SchemeGroupVersion.Group, Resource: "managedresources", Verb: "list"},
 	{Group: resourcesv1alpha1.SchemeGroupVersion.Group, Resource: "managedresources", Verb: "watch"},
@@ -99,7 +99,7 @@ var needed = []authorizationv1.ResourceAttributes{
 	{Resource: "secrets", Verb: "get"},
 }
 
-// rights asks about the ServiceAccount.
+// rights checks the rights of the ServiceAccount.
 func (c *checker) rights(ctx context.Context, f *checkFlags) error {
 	config, _, err := f.source.load()
 	if err != nil {
@@ -214,7 +214,7 @@ func checkBundle(bundle []byte, optional bool, now time.Time) error {
 	return valid
 }
 
-// verifies checks that API servers that have a CA bundle accept the serving certificate of a Secret for a Service.
+// verifies checks that API servers with a CA bundle accept the serving certificate of a Secret for a Service.
 func verifies(bundle []byte, object *unstructured.Unstructured, service *admissionregistrationv1.ServiceReference, now time.Time) error {
 	secret, err := asSecret(object)
 	if err != nil {
@@ -235,7 +235,7 @@ func verifies(bundle []byte, object *unstructured.Unstructured, service *admissi
 	return err
 }
 
-// served returns the fault of a Service, "" if it has ready endpoints.
+// served returns the problem of a Service, "" if it has ready endpoints.
 func (c *checker) served(ctx context.Context, service *admissionregistrationv1.ServiceReference) (wrong string, err error) {
 	name := "Service " + service.Namespace + "/" + service.Name
 	if _, err := c.target.get(ctx, services, service.Namespace, service.Name); apierrors.IsNotFound(err) {

@@ -123,7 +123,7 @@ func typedAll[T any](objects []unstructured.Unstructured) ([]*T, error) {
 	return all, nil
 }
 
-// isUnserved reports whether an API server has nothing at a path: the kind is not served in that version.
+// isUnserved reports whether the API server does not serve the kind in that version.
 func isUnserved(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")

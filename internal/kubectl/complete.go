@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// completeWithin bounds a shell's wait for names: longer than an API server takes, and shorter than a user has
-// patience.
+// completeWithin limits the time that a shell waits for names: longer than an API server takes, and shorter than a
+// user's patience.
 const completeWithin = 3 * time.Second
 
-// complete offers the words of the clusters that begin as given; none, if the clusters do not answer.
+// complete offers the words of the clusters with a prefix; none if the clusters do not respond.
 func (c *connection) complete(begun string, words func(context.Context, *clusters) []string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
@@ -44,7 +44,7 @@ func (c *connection) completeObject(_ *pflag.FlagSet, arguments []string, begun 
 	})
 }
 
-// kindNames are the resources of a cluster with their groups.
+// kindNames returns the resources of a cluster with their groups.
 func (r *reader) kindNames(ctx context.Context) []string {
 	lists, _ := r.discovery.ServerPreferredResourcesWithContext(ctx)
 	var names []string
@@ -58,7 +58,7 @@ func (r *reader) kindNames(ctx context.Context) []string {
 	return names
 }
 
-// names are those of the first page of objects.
+// names returns the names of the first page of objects.
 func (r *reader) names(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
 	list, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: page})
 	if err != nil {
@@ -96,12 +96,13 @@ func (a *access) contexts(begun string) []string {
 
 func completeOutput(_ *pflag.FlagSet, begun string) []string { return begin(formats, begun) }
 
-// begin are the words that begin like one.
+// begin returns the words with a prefix.
 func begin(words []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
 }
 
-// completeManagedResource offers the ManagedResources of the namespace, with the kind before them if it was begun with.
+// completeManagedResource offers the ManagedResources of the namespace, with the kind before them if the user has
+// typed it.
 func (c *connection) completeManagedResource(_ *pflag.FlagSet, arguments []string, begun string) []string {
 	if len(arguments) > 1 || len(arguments) == 1 && !isManagedResource(arguments[0]) {
 		return nil
@@ -119,7 +120,7 @@ func (c *connection) completeManagedResource(_ *pflag.FlagSet, arguments []strin
 	})
 }
 
-// completeFlags complete the flags of a connection, and those that a verb has in addition.
+// completeFlags completes the flags of a connection, and the additional flags of a verb.
 func (c *connection) completeFlags(more map[string]func(*pflag.FlagSet, string) []string) map[string]func(*pflag.FlagSet, string) []string {
 	all := map[string]func(*pflag.FlagSet, string) []string{
 		"namespace": c.completeNamespace, "context": c.completeContext, "target-context": c.completeTargetContext,
@@ -128,5 +129,5 @@ func (c *connection) completeFlags(more map[string]func(*pflag.FlagSet, string) 
 	return all
 }
 
-// outputOnly completes the flags of a verb that has -o in addition to those of a connection.
+// outputOnly completes the flags of a verb whose only additional flag is -o.
 var outputOnly = map[string]func(*pflag.FlagSet, string) []string{"output": completeOutput}

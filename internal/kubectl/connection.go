@@ -15,10 +15,10 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// connection are the flags that lead to the source and to the target.
+// connection has the flags that select the source and the target.
 type connection struct {
 	source, target access
-	// shoot names a Shoot of the garden that the flags of the source lead to, as <project>/<name>; "" for none.
+	// shoot is a Shoot of the garden that the flags of the source select, as <project>/<name>; "" for none.
 	shoot string
 	flags *pflag.FlagSet
 }
@@ -27,7 +27,7 @@ type connection struct {
 type access struct {
 	kubeconfig string
 	clientcmd.ConfigOverrides
-	// issued is the way that the garden issued, if there is one, and namespace that of the shoot in its seed.
+	// issued is the configuration that the garden issued, if any; namespace is that of the shoot in its seed.
 	issued    *rest.Config
 	namespace string
 }
@@ -52,7 +52,7 @@ func (a *access) add(set *pflag.FlagSet, prefix string, text accessTexts) {
 		names.ClusterOverrideFlags.APIServer.ShortName = "s"
 		names.ContextOverrideFlags.Namespace.Description = "`namespace`; default: that of the context"
 	} else {
-		names.ContextOverrideFlags.Namespace.LongName = "" // --namespace counts for both clusters.
+		names.ContextOverrideFlags.Namespace.LongName = "" // --namespace applies to both clusters.
 	}
 	names.CurrentContext.Description = text.context
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -66,8 +66,8 @@ func (a *access) add(set *pflag.FlagSet, prefix string, text accessTexts) {
 	set.StringVar(&a.kubeconfig, prefix+clientcmd.RecommendedConfigPathFlag, "", text.kubeconfig)
 }
 
-// toTarget returns the access to the target. It is the source unless a flag says otherwise; --namespace, impersonation
-// and the timeout count for both.
+// toTarget returns the access to the target. It is the source unless a flag selects another cluster. --namespace,
+// impersonation and the timeout apply to both.
 func (c *connection) toTarget() (a access, other bool) {
 	if c.target.issued != nil {
 		return c.target, true
@@ -119,14 +119,14 @@ func warningWriter(out io.Writer) rest.WarningHandler {
 	return rest.NewWarningWriter(out, rest.WarningWriterOptions{Deduplicate: true})
 }
 
-// clusters are the source and the target as they were found.
+// clusters has readers of the source and of the target, and the namespaces to use.
 type clusters struct {
 	source, target *reader
 	// namespace is from the flags or the context of the source, targetNamespace from those of the target.
 	namespace, targetNamespace string
 }
 
-// open leads to both clusters. Only --shoot sends requests yet, to the garden.
+// open returns both clusters. It sends requests only with --shoot, to the garden.
 func (c *connection) open(ctx context.Context) (*clusters, error) {
 	if c.shoot != "" && c.source.issued == nil {
 		if err := c.openShoot(ctx); err != nil {

@@ -82,11 +82,11 @@ type diffFiles struct {
 	selector  string
 }
 
-// differing is the answer of diff.
+// differing is the result of diff.
 type differing struct {
-	// Changes are those of all ManagedResources in question.
+	// Changes are the changes of all selected ManagedResources.
 	Changes []inspect.Change `json:"changes"`
-	// Notes hold for a whole ManagedResource; Faults name unknown facts.
+	// Notes apply to a ManagedResource as a whole; Faults name unknown facts.
 	Notes  []string `json:"notes,omitempty"`
 	Faults []string `json:"faults,omitempty"`
 }
@@ -154,7 +154,7 @@ func (r *runReader) selected(ctx context.Context, selector string) (*differing, 
 	return found, ctx.Err()
 }
 
-// asInCluster gives a ManagedResource of a file the namespace, the inventory and the state that the one of the source has.
+// asInCluster gives a ManagedResource of a file the namespace, inventory and state of the same one in the source.
 func (r *runReader) asInCluster(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	if mr.Namespace == "" {
 		mr.Namespace = r.namespace
@@ -167,7 +167,7 @@ func (r *runReader) asInCluster(ctx context.Context, mr *resourcesv1alpha1.Manag
 	return nil
 }
 
-// note returns a text that holds for a whole ManagedResource.
+// note returns a text that applies to a ManagedResource as a whole.
 func note(mr *resourcesv1alpha1.ManagedResource) string {
 	name := "ManagedResource " + mr.Namespace + "/" + mr.Name
 	switch {
@@ -251,7 +251,7 @@ func unified(from, to, before, after string) string {
 	return fmt.Sprintf("diff -u -N %s %s\n%s", from, to, udiff.Unified(from, to, before, after))
 }
 
-// fileOf names an object as kubectl diff names its files.
+// fileOf returns the file name of an object, as kubectl diff names its files.
 func fileOf(c *inspect.Change) string {
 	group, version, found := strings.Cut(c.APIVersion, "/")
 	if !found {

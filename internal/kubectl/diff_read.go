@@ -27,17 +27,17 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// given is the content of files.
+// given has the objects of files.
 type given struct {
 	managedResource *resourcesv1alpha1.ManagedResource
 	secrets         map[types.NamespacedName]*corev1.Secret
 	manifests       decode.Result
 }
 
-// mostBytes bounds a file: what a ManagedResource and its Secrets may have in etcd, and some more.
+// mostBytes limits a file to more than a ManagedResource and its Secrets may have in etcd.
 const mostBytes = 16 << 20
 
-// readFiles decodes files in the way in which resource-manager decodes manifests.
+// readFiles decodes files as resource-manager decodes manifests.
 func readFiles(files diffFiles) (*given, error) {
 	g := &given{secrets: map[types.NamespacedName]*corev1.Secret{}}
 	for _, file := range files.secrets {
@@ -64,7 +64,7 @@ func readFiles(files diffFiles) (*given, error) {
 	return g, g.take(objects)
 }
 
-// take sorts what a file holds: with a ManagedResource in it, its Secrets are those of the ManagedResource, and not manifests.
+// take sorts the objects of a file. If it has a ManagedResource, its Secrets belong to that, and are not manifests.
 func (g *given) take(objects decode.Result) error {
 	ofKind := func(object decode.Object) bool {
 		return object.GetKind() == "ManagedResource" && object.GroupVersionKind().Group == resourcesv1alpha1.SchemeGroupVersion.Group
@@ -103,7 +103,7 @@ func (g *given) addSecret(object decode.Object) error {
 	return nil
 }
 
-// secret is one of a file, if it has one by the name; its namespace may be left out.
+// secret returns the Secret with a name from a file; its namespace may be left out there.
 func (g *given) secret(namespace, name string) *corev1.Secret {
 	if secret := g.secrets[types.NamespacedName{Namespace: namespace, Name: name}]; secret != nil {
 		return secret
@@ -146,7 +146,7 @@ func (r *runReader) readOwner(ctx context.Context, namespace, name string) (*res
 	return q.readNamed(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// managedResource adds what the next run of a ManagedResource would do.
+// managedResource adds the changes that the next run of a ManagedResource would make.
 func (r *runReader) managedResource(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, found *differing) error {
 	if text := note(mr); text != "" {
 		found.Notes = append(found.Notes, text)
@@ -162,7 +162,7 @@ func (r *runReader) managedResource(ctx context.Context, mr *resourcesv1alpha1.M
 	if len(decoded.Errors) > 0 { // The decodable documents are applied all the same.
 		found.Faults = append(found.Faults, decode.ErrorsMessage(decoded.Errors))
 	}
-	if mr.DeletionTimestamp != nil { // Nothing of its manifests is applied any more.
+	if mr.DeletionTimestamp != nil { // Its manifests are not applied any more.
 		decoded = decode.Result{}
 		if mr.Spec.KeepObjects != nil && *mr.Spec.KeepObjects {
 			found.Notes = append(found.Notes, "its objects stay: spec.keepObjects is set")
@@ -185,7 +185,7 @@ func (r *runReader) secrets(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return secrets, unread
 }
 
-// run adds what a run with these manifests and this inventory would do.
+// run adds the changes that a run with these manifests and this inventory would make.
 func (r *runReader) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, found *differing) error {
 	settings := inspect.SettingsOf(mr)
 	planned := plan.NewPlan(decoded, inventory, settings.PlanOptions(mr, func(gvk schema.GroupVersionKind) (plan.Scope, error) {
@@ -248,7 +248,7 @@ func (r *runReader) readObjects(ctx context.Context, run *inspect.Run) {
 	})
 }
 
-// readObject reads the object of a reference; nil if it is not there, or its kind is not served.
+// readObject reads the object of a reference; nil if it does not exist, or its kind is not served.
 func (r *runReader) readObject(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	k, err := r.target.served(ctx, ref.GroupVersionKind())
 	if err != nil || k == nil {
@@ -309,7 +309,8 @@ func (r *runReader) readDefaults(ctx context.Context, run *inspect.Run, gvk sche
 	return err
 }
 
-// manifests compares the objects of a file one by one, each as a manifest of the ManagedResource that has the live one. Nothing is deleted.
+// manifests compares the objects of a file one by one, each as a manifest of the ManagedResource of the live object.
+// Nothing is deleted.
 func (r *runReader) manifests(ctx context.Context) (*differing, error) {
 	found := &differing{}
 	owners := map[types.NamespacedName]*resourcesv1alpha1.ManagedResource{}
@@ -336,7 +337,7 @@ func (r *runReader) manifests(ctx context.Context) (*differing, error) {
 	return found, nil
 }
 
-// entriesOf are the entries of an inventory about objects of manifests.
+// entriesOf returns the entries of an inventory about objects of manifests.
 func entriesOf(mr *resourcesv1alpha1.ManagedResource, manifests decode.Result) []resourcesv1alpha1.ObjectReference {
 	var entries []resourcesv1alpha1.ObjectReference
 	for _, object := range manifests.Objects {
@@ -350,7 +351,8 @@ func entriesOf(mr *resourcesv1alpha1.ManagedResource, manifests decode.Result) [
 // newOwner is the name of the ManagedResource for which objects without an owner are compared.
 const newOwner = "new"
 
-// ownerOfManifest reads the ManagedResource that has the object of a manifest; a new ManagedResource if the object has no owner.
+// ownerOfManifest returns the ManagedResource that manages the object of a manifest; a new ManagedResource if the
+// object has no owner.
 func (r *runReader) ownerOfManifest(ctx context.Context, object decode.Object, known map[types.NamespacedName]*resourcesv1alpha1.ManagedResource) (types.NamespacedName, error) {
 	nobody := types.NamespacedName{Namespace: r.namespace, Name: newOwner}
 	if known[nobody] == nil {
@@ -360,7 +362,7 @@ func (r *runReader) ownerOfManifest(ctx context.Context, object decode.Object, k
 	if err != nil || k == nil {
 		return nobody, err
 	}
-	switch { // As the plan does.
+	switch { // The plan does the same.
 	case !k.namespaced():
 		object.SetNamespace("")
 	case object.GetNamespace() == "":

@@ -23,12 +23,12 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// question is one about an object.
+// question collects the facts about an object.
 type question struct {
 	*clusters
 	kind            *kind
 	namespace, name string
-	// within limits where ManagedResources are looked for that no origin names; "" means everywhere.
+	// within limits the search for ManagedResources that no origin names to a namespace; "" means all.
 	within string
 	facts  *inspect.Facts
 }
@@ -64,7 +64,7 @@ func (q *question) gather(ctx context.Context, now time.Time) (*inspect.Report, 
 	return inspect.Explain(ctx, q.facts)
 }
 
-// readLive reads the object.
+// readLive reads the live object.
 func (q *question) readLive(ctx context.Context) error {
 	live, err := q.target.get(ctx, q.kind.Resource, q.namespace, q.name)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -87,7 +87,8 @@ func describeObject(gk schema.GroupKind, namespace, name string) string {
 // fullName returns NAMESPACE/NAME, or NAME alone.
 func fullName(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
 
-// findOwner reads the ManagedResource that the object's origin names, and all of them if that does not have it.
+// findOwner reads the ManagedResource that the object's origin names, and all of them if that one does not have the
+// object.
 func (q *question) findOwner(ctx context.Context) error {
 	var read []*resourcesv1alpha1.ManagedResource
 	if origin, found := inspect.OriginOf(q.facts.Live); found {
@@ -120,7 +121,7 @@ func (q *question) findOwner(ctx context.Context) error {
 	return nil
 }
 
-// readNamed reads a ManagedResource, nil if it is not there.
+// readNamed reads a ManagedResource, nil if it does not exist.
 func (q *question) readNamed(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	object, err := q.source.get(ctx, managedResources, key.Namespace, key.Name)
 	if isUnserved(err) {
@@ -141,7 +142,8 @@ const (
 	ownWarnings = "type=Warning," + ownEvents
 )
 
-// readOwnersEvents reads the Events of resource-manager about the owner: Warnings, and for an object that is not there all.
+// readOwnersEvents reads the Events of resource-manager about the owner: only Warnings, but all Events if the object
+// does not exist.
 func (q *question) readOwnersEvents(ctx context.Context) {
 	mr, selector := q.facts.ManagedResource, ownWarnings
 	if q.facts.Live == nil {
@@ -165,7 +167,7 @@ func (q *question) readEvents(ctx context.Context, namespace, selector string) {
 
 var eventResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 
-// events are the Events that a selector selects, at most a page of them.
+// events returns at most a page of the Events that a selector selects.
 func (r *reader) events(ctx context.Context, namespace, selector string) ([]corev1.Event, error) {
 	list, err := r.dynamic.Resource(eventResource).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: page})
 	if err != nil {
@@ -221,7 +223,7 @@ func (r *reader) secretsOf(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return found, unread
 }
 
-// asSecret is a Secret that was read, or is in a file.
+// asSecret converts a Secret that was read from the cluster or a file.
 func asSecret(object *unstructured.Unstructured) (*corev1.Secret, error) {
 	secret, err := typed[corev1.Secret](object)
 	if err != nil {
@@ -236,8 +238,8 @@ func asSecret(object *unstructured.Unstructured) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// readWantedVersion reads the object once more if its manifest has another version: the compared forms are of one
-// version.
+// readWantedVersion reads the object once more if its manifest has another version, because only forms of one version
+// can be compared.
 func (q *question) readWantedVersion(ctx context.Context) error {
 	wanted := inspect.WantedVersion(ctx, q.facts)
 	if q.facts.Live == nil || wanted == "" || wanted == q.kind.GroupVersionKind.Version {
@@ -288,7 +290,7 @@ func (q *question) readDefaults(ctx context.Context) {
 
 var autoscalers = schema.GroupVersionResource{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"}
 
-// scaled are the objects of a namespace, or of all, that an autoscaler has.
+// scaled returns the objects that autoscalers scale in a namespace, or in all.
 func (r *reader) scaled(ctx context.Context, namespace string) (map[objects.ID]bool, error) {
 	found, err := r.list(ctx, autoscalers, namespace, metav1.ListOptions{})
 	if err != nil {

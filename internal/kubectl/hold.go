@@ -23,7 +23,6 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// holdCodes are the exit codes of hold and release.
 var holdCodes = []process.Term{{Name: "0", Text: "annotated as requested"}, {Name: "2", Text: "an error; nothing was written"}}
 
 // holdVerb is the verb that suspends repairs of an object.
@@ -69,14 +68,14 @@ func objectVerb(to *connection, name, short string, do func(context.Context, []s
 	}
 }
 
-// holdRequest has the values of the flags of hold.
 type holdRequest struct {
 	lasts  time.Duration
 	reason string
 	now    time.Time
 }
 
-// annotations are those of the hold. They are read as resource-manager reads them, so that nothing is written that is refused there.
+// annotations returns the annotations of the hold. It parses them as resource-manager does, so that none is written
+// that resource-manager would refuse.
 func (h *holdRequest) annotations() (map[string]any, holds.Hold, error) {
 	if h.lasts <= 0 || h.lasts > holds.Longest {
 		return nil, holds.Hold{}, fmt.Errorf("--for is %s: a hold lasts more than nothing, and %s at most", h.lasts, holds.Longest)
@@ -118,7 +117,7 @@ type place struct {
 
 func (p *place) String() string { return p.GroupVersionKind.Kind + " " + fullName(p.namespace, p.name) }
 
-// find finds where an object is: ManagedResources are in the source, all others in the target.
+// find returns the place of an object: ManagedResources are in the source, all others in the target.
 func (c *connection) find(ctx context.Context, arguments []string) (*place, error) {
 	kindName, name, err := kindAndName(arguments)
 	if err != nil {
@@ -152,7 +151,7 @@ func (a *access) place(k *kind, namespace, name string) (*place, error) {
 	return &place{kind: k, namespace: namespace, name: name, client: client.Resource(k.Resource).Namespace(namespace)}, nil
 }
 
-// newPatcher is a client that reads and patches.
+// newPatcher returns a client that reads and patches.
 func newPatcher(config *rest.Config) (dynamic.Interface, error) {
 	config = guarded(config, "reads and patches", func(request *http.Request) bool {
 		return request.Method == http.MethodGet || request.Method == http.MethodPatch
@@ -169,7 +168,7 @@ func (p *place) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return object, err
 }
 
-// annotate patches annotations of the object that was read, and of no other one by its name.
+// annotate patches annotations of the object that was read, and not of a new object with its name.
 func (p *place) annotate(ctx context.Context, object *unstructured.Unstructured, annotations map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "annotations": annotations}})
 	if err != nil {

@@ -35,8 +35,8 @@ func (k *kind) scope() plan.Scope {
 	return plan.ScopeCluster
 }
 
-// resolve finds the kind that an argument names as in kubectl: a resource, a singular or a short name, alone or with
-// .GROUP or .VERSION.GROUP.
+// resolve returns the kind that an argument names, as in kubectl: a resource, a singular or a short name, alone or
+// with .GROUP or .VERSION.GROUP.
 func (r *reader) resolve(ctx context.Context, argument string) (*kind, error) {
 	full, partial := schema.ParseResourceArg(strings.ToLower(argument))
 	candidates := []schema.GroupVersionResource{partial.WithVersion("")}
@@ -65,7 +65,7 @@ func (r *reader) served(ctx context.Context, gvk schema.GroupVersionKind) (*kind
 	if !apimeta.IsNoMatchError(err) {
 		return nil, err
 	}
-	// Discovery leaves out a group whose API server does not answer.
+	// Discovery leaves out a group whose API server does not respond.
 	_, err = r.discovery.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
 	if errors.Is(err, memory.ErrCacheNotFound) {
 		err = nil

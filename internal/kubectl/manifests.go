@@ -73,7 +73,7 @@ func readManifests(ctx context.Context, to *connection, name string) (decode.Res
 	return inspect.Decode(ctx, mr, secrets)
 }
 
-// printManifests prints objects as a stream of documents, or as a list. Nothing of a Secret is printed but its form.
+// printManifests prints objects as a stream of documents, or as a list. Values of Secrets are masked.
 func printManifests(out io.Writer, f format, objects []decode.Object) error {
 	if f == asWide {
 		f = asYAML

@@ -34,7 +34,7 @@ const asJSONPath = "jsonpath="
 
 var formats = []string{string(asWide), string(asJSON), string(asYAML), string(asName), asJSONPath}
 
-// structured reports whether encode prints the answer.
+// structured reports whether encode prints the report.
 func (f format) structured() bool {
 	return f == asJSON || f == asYAML || strings.HasPrefix(string(f), asJSONPath)
 }
@@ -71,7 +71,7 @@ func newJSONPath(template string) (*jsonpath.JSONPath, error) {
 	return parsed, parsed.Parse(template)
 }
 
-// encode prints a value as JSON or YAML, or what a template takes of it.
+// encode prints a value as JSON or YAML, or the result of a template.
 func encode(out io.Writer, f format, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -102,7 +102,7 @@ func encode(out io.Writer, f format, value any) error {
 // style colours text on terminals.
 type style struct{ colours bool }
 
-// styleOf returns the style for a writer: colours are for terminals whose user does not object (NO_COLOR).
+// styleOf returns the style for a writer. Only terminals get colours, unless the user has set NO_COLOR.
 func styleOf(out io.Writer) style {
 	return style{colours: process.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

@@ -31,7 +31,6 @@ var (
 	managedSeeds = schema.GroupVersionResource{Group: "seedmanagement.gardener.cloud", Version: "v1alpha1", Resource: "managedseeds"}
 )
 
-// garden is the garden cluster.
 type garden struct {
 	dynamic.Interface
 	config *rest.Config
@@ -103,7 +102,7 @@ func (g *garden) field(ctx context.Context, resource schema.GroupVersionResource
 	return value, nil
 }
 
-// issue asks for a kubeconfig of an administrator of a Shoot.
+// issue requests a kubeconfig for an administrator of a Shoot.
 func (g *garden) issue(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	request := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"expirationSeconds": issuedSeconds}}}
 	request.SetAPIVersion("authentication.gardener.cloud/v1alpha1")

@@ -31,11 +31,11 @@ func verbs() []process.Subcommand {
 	return []process.Subcommand{why(), tree(), diff(), manifestsVerb(), checkVerb(), holdVerb(), releaseVerb(), confirmVerb()}
 }
 
-// clustersLong says in the help of a verb what the flags lead to.
+// clustersLong describes, in the help of a verb, the clusters that the flags select.
 const clustersLong = "ManagedResources and their Secrets are in the source (--kubeconfig, --context), managed objects in the target\n" +
 	"(--target-kubeconfig, --target-context), which is the source if it is not given, as in a seed."
 
-// Command is the command of the client.
+// Command returns the command of the client.
 func Command() process.Command {
 	return process.Command{
 		Name: Name, Short: "Show the objects of ManagedResources in a cluster, and the reasons for their state",

@@ -17,7 +17,6 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// treeFlags are the flags of tree.
 type treeFlags struct {
 	connection
 	output format
@@ -97,7 +96,7 @@ type treePrinter struct {
 	byClass bool
 }
 
-// print prints branches as they are at a time.
+// print prints branches; now is the time for their ages.
 func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
 	switch {
 	case p.format.structured():
@@ -122,7 +121,7 @@ func (p *treePrinter) print(branches []inspect.Branch, now time.Time) error {
 	return p.table(rows)
 }
 
-// heading is the level of rows that are no objects.
+// heading is the level of rows that are not objects.
 const heading inspect.Level = ""
 
 // row is a line of the table, and how urgent it is.

@@ -69,7 +69,7 @@ func (g *treeReader) branches(ctx context.Context, all []*resourcesv1alpha1.Mana
 	return f.Branches(), ctx.Err()
 }
 
-// bunch are the objects of a kind that are to be read.
+// bunch has the objects of a kind that have to be read.
 type bunch struct {
 	gvk  schema.GroupVersionKind
 	refs []*resourcesv1alpha1.ObjectReference
@@ -101,7 +101,7 @@ func (b *bunch) namespace() string {
 	return first
 }
 
-// unread notes for all objects of the bunch that they could not be read.
+// unread records for all objects of the bunch that they could not be read.
 func (b *bunch) unread(took func(objects.ID, *unstructured.Unstructured, error), err error) {
 	for _, ref := range b.refs {
 		took(objects.IDOfEntry(ref), nil, err)
@@ -147,7 +147,7 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.
 		if live := listed[key]; live != nil {
 			took(key, live, nil)
 		} else {
-			rest = append(rest, ref) // It may be there without the label.
+			rest = append(rest, ref) // It may exist without the label.
 		}
 	}
 	parallel(fewObjects, rest, func(ref *resourcesv1alpha1.ObjectReference) {
@@ -159,7 +159,7 @@ func (g *treeReader) readBunch(ctx context.Context, b *bunch, took func(objects.
 // managed selects the objects that have the label of managed ones, whatever its value.
 const managed = resourcesv1alpha1.LabelManagedBy
 
-// listBunch lists the managed objects of a kind, their metadata alone if that is all that is judged.
+// listBunch lists the managed objects of a kind, only their metadata if that is all that is checked.
 func (g *treeReader) listBunch(ctx context.Context, k *kind, b *bunch) (map[objects.ID]*unstructured.Unstructured, error) {
 	options := metav1.ListOptions{LabelSelector: managed}
 	list := g.target.list

@@ -112,7 +112,7 @@ func printWhy(out io.Writer, s style, f format, r *inspect.Report, now time.Time
 	return err
 }
 
-// whyPrinter prints a report: a heading, then one part a question.
+// whyPrinter prints a report: a heading, then one part for each question.
 type whyPrinter struct {
 	style
 	now  time.Time
@@ -142,7 +142,7 @@ func (p *whyPrinter) report(r *inspect.Report) {
 	p.part("Not known", r.NotKnown...)
 }
 
-// part prints a part that has lines.
+// part prints a part, unless it has no lines.
 func (p *whyPrinter) part(title string, lines ...string) {
 	for i, line := range lines {
 		if i > 0 {

@@ -1,9 +1,10 @@
-// Package marked knows which ConfigMaps and Secrets of the target the garbage collector has marked, and unmarks those to which something
-// refers that passes this process: an object that the engine applies, or one that a webhook admits.
+// Package marked stores which ConfigMaps and Secrets of the target the garbage collector has marked. It removes the
+// mark when an object that refers to them passes this process: one that the engine applies, or one that a webhook
+// admits.
 //
-// Where the collector runs, it passes its lists and marks to the Set, so that references cost no request. A replica
-// without the collector lists the marked objects when a reference passes, at most once in a while: an object is marked
-// for longer than that before it is deleted.
+// In the process with the collector, the collector passes its lists and marks to the Set, so that references cost no
+// request. A replica without the collector lists the marked objects when a reference passes, but at most once in a
+// period, which is shorter than the time from a mark to the deletion.
 package marked
 
 import (
@@ -29,7 +30,7 @@ import (
 )
 
 const (
-	// budget bounds a reference's wait for acquittals. Webhooks have ten seconds in all.
+	// budget limits the time for which a reference waits for the removal of marks. Webhooks have ten seconds in all.
 	budget = 2 * time.Second
 	// atOnce is the number of objects that one referrer unmarks: a Pod refers to a few. The collector's own lists find
 	// the reference to others.
@@ -40,7 +41,7 @@ const (
 	page = 500
 )
 
-// Names of those that unmark, in metrics.
+// Values of the metrics' label for the component that removes marks.
 const (
 	ByCollector = "collector"
 	ByEngine    = "managedresource"
@@ -56,7 +57,7 @@ type Key struct {
 // KindNames are the names of kinds in requests.
 var KindNames = map[references.Kind]string{references.ConfigMap: "ConfigMap", references.Secret: "Secret"}
 
-// Options are all that a Set needs; each is required.
+// Options are the dependencies of a Set; each is required.
 type Options struct {
 	Target client.Client
 	// Namespaces restrict the known objects; empty means all.
@@ -68,22 +69,25 @@ type Options struct {
 	Log     logr.Logger
 }
 
-// Set has the marked objects, as far as this process knows. A nil Set has no objects and sends no requests: no object is collected then.
+// Set has the marked objects that this process has learned of. A nil Set has no objects and sends no requests,
+// because no object is collected then.
 type Set struct {
 	Options
-	// looking has a place for the goroutine that lists.
+	// looking is a semaphore for the goroutine that lists.
 	looking chan struct{}
 
 	mu sync.Mutex
-	// known are the marked objects by namespace; spared are those of them to which something referred and that could not be unmarked yet.
+	// known are the marked objects by namespace. spared are those of them that an object refers to and whose mark
+	// could not be removed yet.
 	known    map[string]map[Key]struct{}
 	unmarked map[Key]struct{}
-	// kept is true once the collector of this process reports the marked objects: lists are needed no more.
+	// kept is set once the collector of this process reports the marked objects, so that lists are not needed any
+	// more.
 	kept           bool
 	readAt, failed time.Time
 }
 
-// New returns a Set that knows of nothing yet.
+// New returns an empty Set.
 func New(o Options) *Set {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
@@ -133,7 +137,7 @@ func (s *Set) Mark(key Key) {
 	s.addLocked(key)
 }
 
-// Forget removes an object that is no longer marked, or is gone.
+// Forget removes an object that is no longer marked, or no longer exists.
 func (s *Set) Forget(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +145,7 @@ func (s *Set) Forget(key Key) {
 	delete(s.known[key.Namespace], key)
 }
 
-// Unmarked reports whether an object that passed this process referred to a marked object, regardless of its mark.
+// Unmarked reports whether an object that passed this process referred to this object while it was marked.
 func (s *Set) Unmarked(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +164,9 @@ func (s *Set) Count() int {
 	return n
 }
 
-// Refers unmarks what an object refers to, before the object is written or admitted. It costs no request if nothing in the namespace is
-// marked. A failure to remove a mark is logged, and does not keep anybody from writing: the collector of this process spares the object.
+// Refers removes the marks of the objects that an object refers to, before that is written or admitted. It sends no
+// request if nothing in the namespace is marked. A failure to remove a mark is logged and does not block the write:
+// the collector of this process spares the object.
 func (s *Set) Refers(ctx context.Context, by, namespace string, refers func() []references.Reference) {
 	if s == nil {
 		return
@@ -185,7 +190,7 @@ func (s *Set) knows(namespace string) bool {
 	return len(s.known[namespace]) > 0
 }
 
-// spare returns the marked objects among those that are referred to, and spares them from now on.
+// spare returns the marked objects among the references, and spares them from now on.
 func (s *Set) spare(namespace string, refers []references.Reference) []Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +205,7 @@ func (s *Set) spare(namespace string, refers []references.Reference) []Key {
 	return found
 }
 
-// Unmark removes the mark of an object. The write makes each deletion fail that was decided before it, of whatever process.
+// Unmark removes the mark of an object. This write makes all deletions fail that a process decided before it.
 func (s *Set) Unmark(ctx context.Context, by string, key Key) error {
 	gone := map[string]any{resourcesv1alpha1.AnnotationCondemnedAt: nil, resourcesv1alpha1.AnnotationCondemnedAs: nil}
 	err := Patch(ctx, s.Target, key, map[string]any{"labels": map[string]any{resourcesv1alpha1.LabelCondemned: nil}, "annotations": gone})
@@ -226,7 +231,7 @@ func Patch(ctx context.Context, target client.Client, key Key, metadata map[stri
 	return target.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(internalreferences.Collector))
 }
 
-// Metrics of acquittals.
+// Metrics counts the removed marks.
 type Metrics struct{ acquittals *prometheus.CounterVec }
 
 // NewMetrics registers the metrics.

@@ -13,8 +13,7 @@ import (
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 )
 
-// refresh lists the marked objects, unless the list is recent enough. References that pass meanwhile wait for the one
-// list.
+// refresh lists the marked objects, unless the list is recent enough. Concurrent callers wait for the same list.
 func (s *Set) refresh(ctx context.Context) {
 	if !s.isOutdated() {
 		return
@@ -33,7 +32,7 @@ func (s *Set) refresh(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.kept: // The collector knows better.
+	case s.kept: // The collector reports the marked objects itself.
 	case err != nil:
 		s.failed = began
 		s.Log.Info("Could not list objects that are marked for deletion; references to them are not noticed", "reason", err.Error())

@@ -32,7 +32,7 @@ var referrers = map[schema.GroupKind]func() runtime.Object{
 	resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind(): func() runtime.Object { return &unstructured.Unstructured{} },
 }
 
-// Writes unmarks what an object refers to that is about to be written.
+// Writes removes the marks of the objects that an object refers to, before that is written.
 func (s *Set) Writes(ctx context.Context, object *unstructured.Unstructured) {
 	if s == nil {
 		return
@@ -46,13 +46,14 @@ func (s *Set) Writes(ctx context.Context, object *unstructured.Unstructured) {
 		if _, is := holder.(*unstructured.Unstructured); is {
 			holder = object
 		} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, holder); err != nil {
-			return references.FromAnnotations(object.GetAnnotations()) // The API server refuses it.
+			return references.FromAnnotations(object.GetAnnotations()) // The API server refuses the object.
 		}
 		return referencesOf(holder, object.GetAnnotations())
 	})
 }
 
-// Admits unmarks what the object of a request refers to that is about to be admitted. A dry run changes nothing.
+// Admits removes the marks of the objects that the object of a request refers to, before that is admitted. A dry run
+// changes nothing.
 func (s *Set) Admits(ctx context.Context, request *admissionv1.AdmissionRequest) {
 	if s == nil || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update || ptr.Deref(request.DryRun, false) {
 		return
@@ -64,7 +65,7 @@ func (s *Set) Admits(ctx context.Context, request *admissionv1.AdmissionRequest)
 	s.Refers(ctx, ByWebhook, request.Namespace, func() []references.Reference {
 		holder := empty()
 		if err := json.UnmarshalCaseSensitivePreserveInts(request.Object.Raw, holder); err != nil {
-			return nil // The webhook has read it; what only others can read is theirs.
+			return nil // The webhook has admitted the object; references that only others can decode are left to them.
 		}
 		var annotations map[string]string
 		if o, is := holder.(*unstructured.Unstructured); is {
@@ -74,7 +75,8 @@ func (s *Set) Admits(ctx context.Context, request *admissionv1.AdmissionRequest)
 	})
 }
 
-// referencesOf returns the references of an object, by its annotations only where the rest of it cannot be read.
+// referencesOf returns the references of an object; only those in its annotations if the rest of it cannot be
+// decoded.
 func referencesOf(holder runtime.Object, annotations map[string]string) []references.Reference {
 	found, err := references.FromObject(holder)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package plaintext prints text that others wrote, such as names in a log, so that it cannot steer a terminal (CLI-40).
+// Package plaintext prints text from other sources, such as names in a log, so that it cannot control a terminal
+// (CLI-40).
 //
 // A character that is not printable (control characters, characters that change the direction of text, invalid UTF-8)
 // is printed as \uXXXX, which is its escape in JSON strings, too. Writer does this for everything that an executable
@@ -32,7 +33,7 @@ func Lines(texts []string) []string {
 	return lines
 }
 
-// StyledLine is Line for a text with the colours that Writer knows.
+// StyledLine is Line for a text with the colours that Writer passes on.
 func StyledLine(text string) string {
 	return string(escape(nil, strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(text), true))
 }
@@ -41,7 +42,7 @@ func StyledLine(text string) string {
 type Writer struct {
 	mu sync.Mutex
 	to io.Writer
-	// rest is the begin of a character whose end was not written yet.
+	// rest is the beginning of a character whose end was not written yet.
 	rest []byte
 }
 

@@ -7,19 +7,20 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxLogged bounds a text in a line of the log, in bytes. Foreign texts get there in errors: names in certificates,
-// messages of admission webhooks, answers of API servers. A line is read by people, and collectors of logs cut lines
-// of some 16 KiB.
+// maxLogged bounds a text in a line of the log, in bytes. Errors contain foreign texts: names in certificates,
+// messages of admission webhooks, responses of API servers. People read the lines, and log collectors cut lines of
+// some 16 KiB.
 const maxLogged = 4 << 10
 
-// routine are messages that the libraries log at info for each webhook, controller and failed probe. They say nothing that the configuration
-// or a line of ours, such as "Probe fails", does not say, and count as debug: at info the log of a start is for people (CLI-7).
+// routine are messages that the libraries log at info for each webhook, controller and failed probe. The
+// configuration, or other lines such as "Probe fails", already have this information, so they count as debug: at info
+// the log of a start is for people (CLI-7).
 var routine = map[string]bool{
 	"Registering webhook": true, "Starting EventSource": true, "Starting Controller": true, "Starting workers": true,
 	"Starting metrics server": true, "Starting certificate poll+watcher": true, "healthz check failed": true,
 }
 
-// bounded is a core of a logger that shortens texts, and has the routine of libraries at debug.
+// bounded is a core of a logger that shortens texts, and logs routine messages of libraries at debug.
 type bounded struct{ zapcore.Core }
 
 // With implements zapcore.Core.
@@ -44,7 +45,7 @@ func (b bounded) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return b.Core.Write(entry, shortened(fields))
 }
 
-// shortened returns fields whose texts and errors are short enough; the given ones do not change.
+// shortened returns copies of the fields with texts and errors of at most maxLogged bytes.
 func shortened(fields []zapcore.Field) []zapcore.Field {
 	for i := range fields {
 		text, isLong := longText(&fields[i])

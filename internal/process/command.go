@@ -17,55 +17,56 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// Command is one of the executables, or without Prepare the client, which has nothing but verbs.
+// Command is one of the executables. Without Prepare it is the client, which only has verbs.
 type Command struct {
-	// Name of the executable.
+	// Name is the name of the executable.
 	Name string
-	// Short describes it in a line.
+	// Short describes the executable in one line.
 	Short string
-	// Long says in some lines what runs where.
+	// Long explains in some lines what the executable runs, and where.
 	Long string
-	// Smallest is the smallest configuration file that starts it.
+	// Smallest is the smallest configuration file with which the executable starts.
 	Smallest string
-	// Environment are the variables that the command reads in addition to those that every executable reads.
+	// Environment are the variables that the executable reads in addition to those that all executables read.
 	Environment []Term
 	// Documents are paths of further documents in the repository.
 	Documents []string
-	// Flags adds its own flags.
+	// Flags adds the flags of the executable.
 	Flags func(*pflag.FlagSet)
-	// Prepare reads the configuration. It returns the logger and the function to run. It is nil for a command that is
-	// nothing but its verbs.
+	// Prepare reads the configuration. It returns the logger and the function to run. It is nil for a command that
+	// only has verbs.
 	Prepare func(*pflag.FlagSet) (logr.Logger, func() error, error)
-	// Subcommands print something instead of running it.
+	// Subcommands are the verbs, which print something instead of running the executable.
 	Subcommands []Subcommand
-	// CommonIn is the executable whose reference page describes the flags, the environment, the exit codes and the verbs that
+	// CommonIn is the executable whose reference page describes the flags, the environment, the exit codes and the
+	// verbs that all executables have; "" for this one.
 	// every executable has; "" for itself.
 	CommonIn string
 }
 
-// Term is something with an explanation.
+// Term is a name with an explanation.
 type Term struct{ Name, Text string }
 
-// Subcommand prints something.
+// Subcommand is a verb that prints something.
 type Subcommand struct {
 	Name, Short string
-	// Long says more, if there is more to say.
+	// Long is an optional longer description.
 	Long string
-	// Operand is the name of its one argument; "" if it has none.
+	// Operand is the name of the only argument; "" if there is none.
 	Operand string
-	// Arguments, if it is set, returns the fault in the arguments of a verb that has not just one: Operand names all
-	// of them then.
+	// Arguments, if set, returns the error in the arguments of a verb that has more or fewer than one; Operand then
+	// names all of them.
 	Arguments func(arguments []string) error
-	// Complete, if it is set, returns the shell's completions of the next argument, given the flags so far.
+	// Complete, if set, returns the shell's completions of the next argument, given the flags so far.
 	Complete func(flags *pflag.FlagSet, arguments []string, begun string) []string
-	// CompleteFlags is the same for the values of flags, by their names.
+	// CompleteFlags has such functions for the values of flags, by the flags' names.
 	CompleteFlags map[string]func(flags *pflag.FlagSet, begun string) []string
 	Flags         func(*pflag.FlagSet)
 	// Fault is the exit code of an error; 0 means 1.
 	Fault int
-	// Codes are the exit codes, if the verb has some of its own.
+	// Codes are the exit codes, if they differ from the usual ones.
 	Codes []Term
-	// Run prints to out what flags and arguments ask for.
+	// Run prints the requested output to out.
 	Run func(flags *pflag.FlagSet, out io.Writer) error
 }
 
@@ -103,7 +104,7 @@ func (s *Subcommand) command(out io.Writer) *cobra.Command {
 	return command
 }
 
-// addCompletion has the shell offer what the verb knows of.
+// addCompletion adds the verb's completions to the command.
 func (s *Subcommand) addCompletion(command *cobra.Command) {
 	command.ValidArgsFunction = cobra.NoFileCompletions
 	if s.Complete != nil {
@@ -114,7 +115,7 @@ func (s *Subcommand) addCompletion(command *cobra.Command) {
 		command.ValidArgsFunction = nil // An operand may be a file.
 	}
 	for name, complete := range s.CompleteFlags {
-		// It fails only for an unknown flag, which the test of the verbs would find.
+		// It fails only for an unknown flag, which the test of the verbs would detect.
 		_ = command.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return complete(cmd.Flags(), begun), cobra.ShellCompDirectiveNoFileComp
 		})
@@ -128,10 +129,10 @@ const (
 	codesOfVerb = "codes"
 )
 
-// CommandLineError is an error about the command line: a line with the help that explains it follows.
+// CommandLineError marks an error as one in the command line: a line that refers to the help follows it.
 func CommandLineError(err error) error { return commandLineError{err} }
 
-// ExitCode is the error of a verb whose exit code is part of its answer: there is nothing more to say.
+// ExitCode is the error of a verb whose exit code is part of its result: no message is printed.
 type ExitCode int
 
 // Error implements error.
@@ -145,7 +146,7 @@ func codeOf(command *cobra.Command) int {
 	return 1
 }
 
-// commandLineError is a fault of the command line: only then the help helps.
+// commandLineError is an error in the command line, for which the help is useful.
 type commandLineError struct{ error }
 
 func commandLine(check cobra.PositionalArgs) cobra.PositionalArgs {
@@ -184,7 +185,7 @@ func (c *Command) root(stdout io.Writer, started func(logr.Logger)) *cobra.Comma
 	return root
 }
 
-// addRun makes the command itself one that runs.
+// addRun makes the command itself runnable.
 func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(logr.Logger)) {
 	var wanted versionFlag
 	c.Flags(root.Flags())
@@ -205,8 +206,8 @@ func (c *Command) addRun(root *cobra.Command, stdout io.Writer, started func(log
 	}
 }
 
-// Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for an end in order, 1 for everything else, unless a verb has codes of its
-// own. An error is printed once: on stderr, or in the log if there is one already.
+// Execute runs a command and returns its exit code (CLI-1 … CLI-7): 0 for a regular end, 1 otherwise, unless a verb
+// has other codes. An error is printed once: on stderr, or in the log once there is one.
 func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	stdout, stderr = plaintext.NewWriter(stdout), plaintext.NewWriter(stderr)
 	var logger *logr.Logger
@@ -236,7 +237,7 @@ func Execute(c Command, arguments []string, stdout, stderr io.Writer) int {
 	return codeOf(command)
 }
 
-// logFlags logs a line for each flag (CLI-7). A deprecated one that is not set has no effect, and no line.
+// logFlags logs a line for each flag (CLI-7), except for deprecated ones that are not set.
 func logFlags(set *pflag.FlagSet, log logr.Logger) {
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || !isDeprecated(f) {
@@ -245,7 +246,7 @@ func logFlags(set *pflag.FlagSet, log logr.Logger) {
 	})
 }
 
-// complaints returns the text of an error, a line for each fault.
+// complaints returns the text of an error, with one line for each problem.
 func complaints(err error) []string {
 	var faults *problems
 	if errors.As(err, &faults) {
@@ -266,7 +267,7 @@ func complaints(err error) []string {
 // Stderr returns the writer for everything that does not go through the writer of a verb, such as logs.
 func Stderr() io.Writer { return plaintext.NewWriter(os.Stderr) }
 
-// Main runs a command with the arguments and streams of the process, and ends it.
+// Main runs a command with the arguments and streams of the process, and exits.
 func Main(c Command) { os.Exit(Execute(c, os.Args[1:], os.Stdout, os.Stderr)) }
 
 type versionFlag string
@@ -287,7 +288,7 @@ func (v *versionFlag) Set(value string) error {
 	return nil
 }
 
-// print prints the version if that is all that is wanted (CLI-2).
+// print prints the version if the flag requests it (CLI-2).
 func (v *versionFlag) print(name string, out io.Writer) bool {
 	switch *v {
 	case "true":

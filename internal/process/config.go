@@ -23,32 +23,34 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// FromEnvironment replaces the path of a kubeconfig by that of an environment variable, if it is set (CLI-20, CLI-21).
+// FromEnvironment replaces the path of a kubeconfig with the value of an environment variable, if it is set (CLI-20,
+// CLI-21).
 func FromEnvironment(kubeconfig *string, variable string) {
 	if path := os.Getenv(variable); path != "" {
 		*kubeconfig = path
 	}
 }
 
-// FileFormat describes the valid configuration files.
+// FileFormat describes the accepted configuration files.
 type FileFormat struct {
 	APIVersion, Kind string
 	Aliases          []shared.Alias
 	// Strict makes an unknown key an error.
 	Strict bool
-	// Profiles are the defaults of named profiles, as YAML below the configuration file.
+	// Profiles are the defaults of named profiles, as YAML. A configuration file overrides them.
 	Profiles map[string]string
-	// Converted are other kinds that a file may be of, each with the function that converts it into a configuration of
-	// this kind.
+	// Converted are other accepted kinds of files, each with the function that converts a file into a configuration
+	// of this kind.
 	Converted map[string]func(content []byte, strict bool) (any, []string, error)
 }
 
-// ConfigFlags are the flags that lead to a configuration file.
+// ConfigFlags are the flags for a configuration file.
 type ConfigFlags struct {
 	// File is the path of the configuration file, "-" for standard input.
 	File   string
 	Strict bool
-	// Defaults is the path of a defaults file, "" for DefaultsFile if it is there; Profile overrides the profile that it chooses.
+	// Defaults is the path of a defaults file, "" for DefaultsFile if it exists. Profile overrides the profile in
+	// that file.
 	Defaults, Profile string
 
 	content []byte
@@ -69,7 +71,7 @@ func (f *ConfigFlags) addDefaults(flags *pflag.FlagSet) {
 // ErrNoConfig reports that no configuration file is given (CLI-5).
 var ErrNoConfig = errors.New("missing config file")
 
-// Content returns the content of the file. A file is read once, as a pipe gives its content once only.
+// Content returns the content of the file. The file is read once, because a pipe can be read only once.
 func (f *ConfigFlags) Content() ([]byte, error) {
 	if f.File == "" {
 		return nil, ErrNoConfig
@@ -89,7 +91,7 @@ func (f *ConfigFlags) Content() ([]byte, error) {
 	return f.content, nil
 }
 
-// Read reads the file over the defaults into object, and returns warnings, as DecodeConfig.
+// Read decodes the file over the defaults into object, and returns the warnings of DecodeConfig.
 func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
 	content, err := f.Content()
 	if err != nil {
@@ -98,12 +100,12 @@ func (f *ConfigFlags) Read(format FileFormat, object any) ([]string, error) {
 	return f.decode(content, format, object)
 }
 
-// ReadDefaults reads the layers below a configuration file into object, for a start without such a file.
+// ReadDefaults decodes the defaults into object, for a start without a configuration file.
 func (f *ConfigFlags) ReadDefaults(format FileFormat, object any) ([]string, error) {
 	return f.decode([]byte("{}"), format, object)
 }
 
-// ReadOrDefaults is Read, or ReadDefaults for flags without a file.
+// ReadOrDefaults is Read, or ReadDefaults if no file is given.
 func (f *ConfigFlags) ReadOrDefaults(format FileFormat, object any) ([]string, error) {
 	if f.File == "" {
 		return f.ReadDefaults(format, object)
@@ -111,7 +113,7 @@ func (f *ConfigFlags) ReadOrDefaults(format FileFormat, object any) ([]string, e
 	return f.Read(format, object)
 }
 
-// With returns flags that differ in their file, which is not read yet; with an empty name it returns the flags themselves.
+// With returns flags with another file, which is not read yet; with an empty name it returns the flags themselves.
 func (f *ConfigFlags) With(file string) *ConfigFlags {
 	if file == "" {
 		return f
@@ -133,9 +135,9 @@ func (f *ConfigFlags) decode(content []byte, format FileFormat, object any) ([]s
 	return warnings, nil
 }
 
-// DecodeConfig decodes a configuration file into object (CFG-1 … CFG-6). It returns warnings about older keys and unknown ones (OPB-1), also
-// with an error. That is an aggregate of all keys that are wrong, each with its path, unless the content is no YAML or of another kind. The
-// object then has the keys that are right.
+// DecodeConfig decodes a configuration file into object (CFG-1 … CFG-6). It returns warnings about older and unknown
+// keys (OPB-1), even with an error. The error is an aggregate of all wrong keys with their paths, unless the content
+// is not YAML or has another kind. Then object has the correct keys.
 func DecodeConfig(content []byte, format FileFormat, object any) ([]string, error) {
 	return decodeOver(nil, content, format, object)
 }
@@ -168,14 +170,14 @@ func decodeOver(below map[string]any, content []byte, format FileFormat, object 
 			warnings = append(warnings, fmt.Sprintf("unknown key %s is ignored", path))
 		}
 	}
-	// A file without a kind is shown with it.
+	// A file without a kind is printed with it.
 	if typed, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
 		typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(format.APIVersion, format.Kind))
 	}
 	return warnings, errs.ToAggregate()
 }
 
-// decodeFile decodes a file into a map with the present keys only.
+// decodeFile decodes a file into a map in which older keys are replaced by the present ones.
 func decodeFile(content []byte, format FileFormat) (map[string]any, []string, field.ErrorList, error) {
 	file, err := decodeMap(content)
 	if err != nil {
@@ -199,7 +201,7 @@ func decodeFile(content []byte, format FileFormat) (map[string]any, []string, fi
 	return file, warnings, nil, err
 }
 
-// resolve checks the kind of a file and rewrites it to the present keys.
+// resolve checks the kind of a file, and replaces older keys by the present ones.
 func resolve(file map[string]any, format FileFormat) ([]string, field.ErrorList, error) {
 	if err := checkKind(file, format); err != nil {
 		return nil, nil, err
@@ -208,10 +210,10 @@ func resolve(file map[string]any, format FileFormat) ([]string, field.ErrorList,
 	return warnings, errs, nil
 }
 
-// errSecondDocument reports a file with more documents than the one that counts.
+// errSecondDocument is the error for a file with more than one document.
 var errSecondDocument = errors.New("the file has more than one document, and only one can count")
 
-// decodeMap decodes YAML or JSON with one document at most.
+// decodeMap decodes YAML or JSON with at most one document.
 func decodeMap(content []byte) (map[string]any, error) {
 	raw, err := yaml.YAMLToJSON(content)
 	if err != nil {
@@ -227,7 +229,7 @@ func decodeMap(content []byte) (map[string]any, error) {
 	return values, kjson.UnmarshalCaseSensitivePreserveInts(raw, &values)
 }
 
-// documents counts the documents of a file that hold anything.
+// documents counts the non-empty documents of a file.
 func documents(content []byte) int {
 	count := 0
 	for decoder := yamlv3.NewDecoder(bytes.NewReader(content)); ; {
@@ -241,9 +243,9 @@ func documents(content []byte) int {
 	}
 }
 
-// Faults adds the faults of values to those of keys, so that all are reported at once (CFG-4). The fault of a key
-// whose value could not be decoded is reported once. err is nil, has the faults of keys, or is the error of reading
-// the configuration.
+// Faults adds the errors of values to those of keys, so that all are reported at once (CFG-4). A key whose value
+// could not be decoded is reported only once. err is nil, has the errors of keys, or is the error of reading the
+// configuration.
 func Faults(err error, values field.ErrorList) error {
 	if err == nil {
 		return values.ToAggregate()
@@ -261,7 +263,7 @@ func Faults(err error, values field.ErrorList) error {
 	return fmt.Errorf("error decoding config: %w", utilerrors.NewAggregate(all))
 }
 
-// concerns reports whether an error is about a path or one above it.
+// concerns reports whether an error is for a path or one of its parents.
 func concerns(err error, path string) bool {
 	var wrong *field.Error
 	if !errors.As(err, &wrong) {
@@ -286,7 +288,7 @@ func checkKind(file map[string]any, format FileFormat) error {
 	return nil
 }
 
-// InClusterNamespace is the namespace of the Pod that the process runs in, "" outside of one (OPB-2).
+// InClusterNamespace returns the namespace of the Pod in which the process runs, "" outside of a Pod (OPB-2).
 func InClusterNamespace() string {
 	content, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// wrongValues collects the values of a file that a type cannot hold. A decoder stops at the first such value, and
-// reports no key for a duration; so each value is decoded alone.
+// wrongValues collects the values of a file that cannot be decoded into a type. A decoder stops at the first such
+// value, and its error has no key for a duration, so each value is decoded separately.
 type wrongValues struct {
 	of   reflect.Type
 	errs field.ErrorList
 }
 
-// takeWrongValues removes the values that a type cannot hold, and returns an error for each, with its key.
+// takeWrongValues removes the values that cannot be decoded into a type, and returns an error with the key for each.
 func takeWrongValues(file map[string]any, of reflect.Type) field.ErrorList {
 	w := wrongValues{of: of}
 	w.section(file, nil, func(value any) any { return value })
 	return w.errs
 }
 
-// section checks the values of an object; within puts a value into the place of the object in a file without other
+// section checks the values of an object. within returns a file with a value in the place of the object, and no other
 // values.
 func (w *wrongValues) section(section map[string]any, path *field.Path, within func(any) any) {
 	for _, key := range slices.Sorted(maps.Keys(section)) {
@@ -36,7 +36,7 @@ func (w *wrongValues) section(section map[string]any, path *field.Path, within f
 	}
 }
 
-// value returns false for a value that has to be removed: it is wrong, or a list with a wrong item.
+// value returns false for a value that has to be removed: it is wrong, or is a list with a wrong item.
 func (w *wrongValues) value(value any, path *field.Path, within func(any) any) bool {
 	switch value := value.(type) {
 	case map[string]any:

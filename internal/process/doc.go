@@ -1,3 +1,4 @@
 // Package process has the common parts of all executables: command line, configuration file, logs, clients, probes,
-// metrics, certificates, an orderly end. All executables share one implementation, so that operators find the same everywhere.
+// metrics, certificates and shutdown. All executables share one implementation, so that operators find the same in
+// each.
 package process

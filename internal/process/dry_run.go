@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// restFor is the quiet time after which a pass counts as done. It is longer than the pauses inside of a pass:
-	// between two reads of a missing object (500 ms), and before a burst of events is processed (100 ms).
+	// restFor is the quiet time after which a pass counts as done. It is longer than the pauses in a pass: between
+	// two reads of a missing object (500 ms), and before a burst of events is processed (100 ms).
 	restFor = 2 * time.Second
-	// restLook is the interval of checking that, and restReported the interval of reporting progress.
+	// restLook is the interval of these checks, and restReported the interval of progress reports.
 	restLook     = 50 * time.Millisecond
 	restReported = 5 * time.Second
-	// troubledFor limits the time of failing reads before the pass ends without an answer: a right that is missing
-	// does not come by waiting.
+	// troubledFor limits the time of failing reads before the pass ends without a result: waiting does not help
+	// against a missing permission.
 	troubledFor = 5 * time.Second
 	// greeting limits the first request to each cluster.
 	greeting = 10 * time.Second
 )
 
-// DryRun runs a process whose writes are not sent.
+// DryRun runs a process without sending its writes.
 type DryRun struct {
-	// Log is the logger of the process: it gives requests the name of their controller.
+	// Log is the logger of the process. It adds the name of the controller to requests.
 	Log logr.Logger
 
 	progress io.Writer
-	// limit is the time that Run may take.
+	// limit is the time limit of Run.
 	limit   time.Duration
 	names   []string
 	servers []*dryrun.Server
@@ -49,8 +49,8 @@ func newDryRun(progress io.Writer, limit time.Duration) *DryRun {
 	return &DryRun{Log: dryrun.Tracing(NewLogger(shared.LogLevelError, shared.LogFormatText, progress)), progress: progress, limit: limit}
 }
 
-// RESTConfig is like the function RESTConfig, for a client that reads only. Two of the same cluster share the writes
-// that were not sent.
+// RESTConfig is like the function RESTConfig, for a client that only reads. Two configurations of the same cluster
+// share the writes that were not sent.
 func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.Config, error) {
 	return func(connection *shared.ClientConnection) (*rest.Config, error) {
 		config, err := RESTConfig(connection)
@@ -67,7 +67,7 @@ func (r *DryRun) RESTConfig(name string) func(*shared.ClientConnection) (*rest.C
 	}
 }
 
-// Run runs a manager until nothing is left to do; begun reports whether everything has been started.
+// Run runs a manager until no work is left; begun returns an error until everything has been started.
 func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() error) error {
 	for i, config := range r.configs {
 		if err := r.greet(r.names[i], config); err != nil {
@@ -87,7 +87,7 @@ func (r *DryRun) Run(ctx context.Context, mgr manager.Manager, begun func() erro
 	return errors.Join(append([]error{err}, troubles...)...)
 }
 
-// troubles are the reads that fail.
+// troubles returns the errors of failing reads.
 func (r *DryRun) troubles() []error {
 	var troubles []error
 	for _, s := range r.servers {
@@ -96,7 +96,7 @@ func (r *DryRun) troubles() []error {
 	return troubles
 }
 
-// greet asks a cluster for its version, so that a cluster that is away is reported at once.
+// greet reads the version of a cluster, so that a cluster that is not available is reported at once.
 func (r *DryRun) greet(name string, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.RateLimiter = greeting, nil
@@ -116,12 +116,12 @@ func (r *DryRun) print(format string, values ...any) {
 	_, _ = fmt.Fprintf(r.progress, format+"\n", values...)
 }
 
-// activity has the counters that change while there is work left.
+// activity has the counters that change while work is left.
 type activity struct {
 	dryrun.Activity
 	// rounds counts the reconciliations of all controllers.
 	rounds float64
-	// busy counts requests and reconciliations under way, and those that wait for one.
+	// busy counts requests and reconciliations in progress or waiting.
 	busy float64
 }
 
@@ -129,7 +129,7 @@ func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func()
 	tick := time.NewTicker(restLook)
 	defer tick.Stop()
 	var last activity
-	calm := 0 // Looks in a row, and not seconds: a machine that is busy looks less often.
+	calm := 0 // Checks in a row and not seconds, because a busy machine checks less often.
 	known, well := time.Now(), time.Now()
 	for {
 		select {
@@ -170,13 +170,14 @@ func (r *DryRun) awaitRest(ctx context.Context, ended <-chan error, begun func()
 	}
 }
 
-// Rounds returns the number of rounds of a controller of this process.
+// Rounds returns the number of reconciliations of a controller of this process.
 func Rounds(controller string) (int, error) {
 	rounds, _, err := reconciled()
 	return int(rounds[controller]), err
 }
 
-// reconciled returns the rounds of each controller of the process so far, and the number of rounds and objects under way.
+// reconciled returns the number of reconciliations of each controller so far, and the number of those in progress or
+// waiting.
 func reconciled() (rounds map[string]float64, busy float64, err error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
-// Guard returns the guard of metrics and of the debugging endpoints; nil unless the configuration enables authentication (OPB-25).
-// The guard has connections of its own.
+// Guard returns the guard of metrics and of the debugging endpoints; nil unless the configuration enables
+// authentication (OPB-25). The guard has its own connections.
 func Guard(d *shared.Debugging, config *rest.Config, log logr.Logger) (*guard.Guard, error) {
 	if d == nil || !d.Authentication.Enabled {
 		return nil, nil

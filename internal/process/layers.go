@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DefaultsFile is read below the configuration if it is there and --defaults names no other file. Images have one.
+// DefaultsFile is the defaults file if --defaults has no other one. It may be missing; images have one.
 const DefaultsFile = "/etc/espalier/defaults.yaml"
 
-// profileKey is the key of a defaults file that chooses a profile.
+// profileKey is the key of the profile in a defaults file.
 const profileKey = "profile"
 
-// defaultProfile is the profile of an executable if neither --profile nor a defaults file chooses another one.
+// defaultProfile is the profile of an executable if neither --profile nor a defaults file has one.
 const defaultProfile = "contract"
 
-// valuesBelow returns the values of the profile, and over them those of the defaults file, under their present keys.
+// valuesBelow returns the values of the profile, overridden by those of the defaults file, under their present keys.
 func (f *ConfigFlags) valuesBelow(format FileFormat) (map[string]any, []string, error) {
 	path, err := f.defaultsPath()
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *ConfigFlags) valuesBelow(format FileFormat) (map[string]any, []string, 
 	return merged(values, defaults), warnings, nil
 }
 
-// defaultsPath returns the path of the defaults file, "" if there is none. A file that --defaults names has to be there.
+// defaultsPath returns the path of the defaults file, "" if there is none. The file in --defaults must exist.
 func (f *ConfigFlags) defaultsPath() (string, error) {
 	if f.Defaults != "" {
 		return f.Defaults, nil
@@ -62,7 +62,8 @@ func (f *ConfigFlags) defaultsPath() (string, error) {
 	}
 }
 
-// readDefaults reads a defaults file, whose faults are its own, and takes the profile from it unless one is chosen.
+// readDefaults reads a defaults file, and takes the profile from it unless one is already set. Errors have the path
+// of the file.
 func readDefaults(path string, format FileFormat, profile *string) (map[string]any, []string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -94,8 +95,8 @@ func readDefaults(path string, format FileFormat, profile *string) (map[string]a
 	return values, warnings, errs.ToAggregate()
 }
 
-// merged returns below with above on it: maps merge, lists and scalars replace. Neither is changed; an empty value (null)
-// is none.
+// merged returns below overridden by above: maps are merged, lists and scalars replaced. Neither is changed; null
+// counts as absent.
 func merged(below, above map[string]any) map[string]any {
 	result := map[string]any{}
 	maps.Copy(result, below)

@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3). No line has a stack but those about panics, which have
-// it as a value.
+// NewLogger returns the logger of a process and makes the libraries use it (OBS-1 … OBS-3). Only lines about panics
+// have a stack, as a value.
 func NewLogger(level, format string, out io.Writer) logr.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
@@ -29,7 +29,7 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 	if format == shared.LogFormatText {
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	threshold := zap.NewAtomicLevelAt(thresholds[level]) // Without a level it is info, which is 0.
+	threshold := zap.NewAtomicLevelAt(thresholds[level]) // Without a level it is 0, which is info.
 	written := unrepeated{bounded{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), threshold)}, newRepeats(), nil}
 	core := leveled{sampled{zapcore.NewSamplerWithOptions(written, time.Second, 100, 100), written}, threshold}
 	logger := zapr.NewLogger(zap.New(core))
@@ -38,7 +38,7 @@ func NewLogger(level, format string, out io.Writer) logr.Logger {
 	return logger
 }
 
-// Logger returns the logger of this process, which has logged the warnings about the configuration.
+// Logger returns the logger of this process, and logs the warnings about the configuration.
 func Logger(level, format string, warnings []string) logr.Logger {
 	log := NewLogger(level, format, Stderr())
 	for _, warning := range warnings {
@@ -47,7 +47,7 @@ func Logger(level, format string, warnings []string) logr.Logger {
 	return log
 }
 
-// sampled is a core that samples all lines but those of deletions (MRB-51).
+// sampled is a core that samples all lines except those about deletions (MRB-51).
 type sampled struct {
 	zapcore.Core
 	whole zapcore.Core

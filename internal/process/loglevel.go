@@ -14,11 +14,11 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// LogLevelPath is the path for reading and setting the log level, on the port of the metrics and with
-// debugging.authentication only.
+// LogLevelPath is the path for reading and setting the log level, on the port of the metrics. It requires
+// debugging.authentication.
 const LogLevelPath = "/debug/log-level"
 
-// thresholds are the levels of the configuration, as the log has them.
+// thresholds are the levels of the configuration in the log library.
 var thresholds = map[string]zapcore.Level{
 	shared.LogLevelDebug: zapcore.DebugLevel, shared.LogLevelInfo: zapcore.InfoLevel, shared.LogLevelError: zapcore.ErrorLevel,
 }
@@ -34,7 +34,7 @@ func (l leveled) With(fields []zapcore.Field) zapcore.Core {
 	return leveled{l.Core.With(fields), l.level}
 }
 
-// levelOf returns the level of a logger of NewLogger, which is that of all loggers made from it.
+// levelOf returns the level of a logger from NewLogger, which all derived loggers share.
 func levelOf(log logr.Logger) (zap.AtomicLevel, bool) {
 	sink, ok := log.GetSink().(zapr.Underlier)
 	if !ok {
@@ -44,8 +44,8 @@ func levelOf(log logr.Logger) (zap.AtomicLevel, bool) {
 	return core.level, ok
 }
 
-// logLevel shows the level of the log, and sets it to the body of a PUT: debug, info or error. A restart brings that
-// of the configuration back.
+// logLevel returns the log level, and a PUT sets it to its body: debug, info or error. A restart restores the
+// configured level.
 type logLevel struct {
 	level zap.AtomicLevel
 	log   logr.Logger
@@ -63,7 +63,7 @@ func (l *logLevel) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		before := l.level.Level()
-		l.level.SetLevel(min(before, zapcore.InfoLevel)) // The change itself is logged at any level.
+		l.level.SetLevel(min(before, zapcore.InfoLevel)) // The change itself is always logged.
 		l.log.Info("Setting the log level", "from", before.String(), "to", wanted.String())
 		l.level.SetLevel(wanted)
 	default:

@@ -23,29 +23,29 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
-// ManagerOptions are the parts of a configuration that shape the manager.
+// ManagerOptions are the parameters of a manager.
 type ManagerOptions struct {
 	REST           *rest.Config
 	Scheme         *runtime.Scheme
 	LeaderElection *shared.LeaderElection
 	Webhooks       *shared.HTTPSServer
-	// HealthProbes and Metrics may be nil: then nothing is served.
+	// HealthProbes and Metrics may be nil: then these ports are not served.
 	HealthProbes *shared.Server
 	Metrics      *shared.Server
 	Debugging    *shared.Debugging
-	// Configuration is the whole configuration that is in effect; it is served next to the profiles.
+	// Configuration is the configuration in effect; it is served next to the profiles.
 	Configuration any
 	Cache         cache.Options
-	// Mapper knows where kinds are served; nil means that discovery is asked.
+	// Mapper maps kinds to resources; nil means discovery.
 	Mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 	Log    logr.Logger
-	// Guard decides who reads metrics and debug endpoints; nil means everybody.
+	// Guard checks the readers of metrics and debug endpoints; nil means that everyone may read them.
 	Guard *guard.Guard
-	// HTTPClient is used for everything that the manager asks of the cluster, if it is set.
+	// HTTPClient, if set, is used for all requests of the manager to the cluster.
 	HTTPClient *http.Client
 }
 
-// NewManager returns a manager with servers for metrics, probes, webhooks and, if wanted, profiles.
+// NewManager returns a manager with servers for metrics, probes, webhooks and, if enabled, profiles.
 func NewManager(o ManagerOptions) (manager.Manager, error) {
 	registerOwn(metrics.Registry)
 	certificate := newCertificate(o.Webhooks.TLS.ServerCertDir)
@@ -78,7 +78,7 @@ func NewManager(o ManagerOptions) (manager.Manager, error) {
 	return withPorts(mgr, &o, certificate)
 }
 
-// profiles reports whether profiles are wanted, and begins those of contention.
+// profiles reports whether profiles are enabled, and starts those of contention.
 func profiles(o *ManagerOptions) bool {
 	wanted := o.Debugging != nil && ptr.Deref(o.Debugging.EnableProfiling, false)
 	if wanted && ptr.Deref(o.Debugging.EnableContentionProfiling, false) {
@@ -92,12 +92,12 @@ func address(server *shared.Server) string {
 	return net.JoinHostPort(server.BindAddress, strconv.Itoa(server.Port))
 }
 
-// ConfigPath is the path of the configuration in effect, on the port of the metrics and with debugging.enableProfiling
-// only.
+// ConfigPath is the path of the configuration in effect, on the port of the metrics. It requires
+// debugging.enableProfiling.
 const ConfigPath = "/debug/config"
 
-// debugHandlers are the usual ones of profiles, and the configuration. cmdline is left out, as it may show secrets of other processes' making.
-// The configuration has none: it names files.
+// debugHandlers returns the usual handlers of profiles, and the one of the configuration. cmdline is left out, as it
+// may contain secrets from other processes. The configuration has no secrets: it has names of files.
 func debugHandlers(configuration any) (map[string]http.Handler, error) {
 	text, err := yaml.Marshal(configuration)
 	if err != nil {

@@ -26,10 +26,10 @@ func (c *Command) pages(root *cobra.Command) []*Page {
 	return all
 }
 
-// documented reports whether a verb is shown; help says nothing of its own.
+// documented reports whether a verb is in the documentation; help is not.
 func documented(verb *cobra.Command) bool { return verb.IsAvailableCommand() && verb.Name() != "help" }
 
-// manPages is the verb that writes man pages.
+// manPages returns the verb that writes man pages.
 func (c *Command) manPages(root *cobra.Command) Subcommand {
 	var dir string
 	return Subcommand{
@@ -54,13 +54,13 @@ func (c *Command) manPages(root *cobra.Command) Subcommand {
 
 var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
-// roff returns a text as it is written in a man page.
+// roff returns a text in the syntax of a man page.
 func roff(text string) string {
 	escaped := roffEscapes.Replace("\n" + text)
 	return escaped[1:]
 }
 
-// man is the man page.
+// man returns the man page.
 func (p *Page) man() string {
 	var b strings.Builder
 	title := strings.ToUpper(strings.ReplaceAll(p.Name, " ", "-"))

@@ -8,13 +8,13 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
-// Metrics registers and returns the metrics of a process itself, in addition to go_* and process_*. A collector that is registered already is returned as
-// it is.
+// Metrics registers and returns the metrics of the process itself, without go_* and process_*. If a collector is
+// already registered, it returns that one.
 func Metrics(registry prometheus.Registerer) []prometheus.Collector {
 	return []prometheus.Collector{unknownKeys(registry), buildInfo(registry)}
 }
 
-// unknownKeys registers the number of unknown keys in the configuration file at its last reading.
+// unknownKeys registers the number of unknown keys when the configuration file was last read.
 func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 	return endpoint.Shared(registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "espalier_config_unknown_keys",
@@ -22,7 +22,7 @@ func unknownKeys(registry prometheus.Registerer) prometheus.Gauge {
 	}))
 }
 
-// buildInfo registers the build of a process. Rules distinguish our processes from others by it.
+// buildInfo registers the build of a process. Alerting rules use it to select this project's processes.
 func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	gauge := endpoint.Shared(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "espalier_build_info",
@@ -33,8 +33,8 @@ func buildInfo(registry prometheus.Registerer) *prometheus.GaugeVec {
 	return gauge
 }
 
-// registerOwn registers the metrics that every process has of itself: its build, go_* and process_*. The library does so only where there are controllers, and
-// then in the same form.
+// registerOwn registers the metrics of every process: its build, go_* and process_*. The library registers the latter
+// two only in processes with controllers, in the same form.
 func registerOwn(registry prometheus.Registerer) {
 	Metrics(registry)
 	endpoint.Shared(registry, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -9,25 +9,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Page describes a command: its help, its man page and its part of the reference are made from it.
+// Page describes a command. Its help, its man page and its part of the reference are generated from it.
 type Page struct {
-	// Name of the command, with its executable.
+	// Name is the name of the command, after that of its executable.
 	Name, Short, Use string
-	// Paragraphs describe it; each has some lines.
+	// Paragraphs describe the command; each has some lines.
 	Paragraphs []string
 	Sections   []Section
 }
 
-// Section is either a list of terms or a text that stays as it is.
+// Section is either a list of terms or a literal text.
 type Section struct {
 	Title string
 	Terms []Term
 	Code  string
-	// Grouped marks the names of a group of flags.
+	// Grouped is set if the section lists the names of a group of flags.
 	Grouped bool
 }
 
-// Titles of sections.
+// The titles of sections.
 const (
 	CommandsTitle   = "Commands"
 	FlagsTitle      = "Flags"
@@ -38,7 +38,7 @@ const (
 	deprecation = "deprecated-in-favour-of"
 )
 
-// Deprecate hides a flag from usage and completion; the help shows it under a heading of its own.
+// Deprecate hides a flag from usage and completion; the help lists it in a separate section.
 func Deprecate(f *pflag.Flag, instead string) {
 	f.Hidden = true
 	f.Annotations = map[string][]string{deprecation: {instead}}
@@ -47,7 +47,7 @@ func Deprecate(f *pflag.Flag, instead string) {
 // grouped marks a flag of a group; its value is the heading of the group.
 const grouped = "grouped-under"
 
-// Group has the help list a flag by its name alone, under a heading, with the other flags of the group.
+// Group makes the help list a flag by name only, under a heading together with the other flags of the group.
 func Group(f *pflag.Flag, heading string) {
 	if f.Annotations == nil {
 		f.Annotations = map[string][]string{}
@@ -55,7 +55,7 @@ func Group(f *pflag.Flag, heading string) {
 	f.Annotations[grouped] = []string{heading}
 }
 
-// widest is the width of the lines of a group.
+// widest is the maximum width of the lines of a group.
 const widest = 100
 
 // addGroups adds a section for each group of flags.
@@ -81,7 +81,7 @@ func (p *Page) addGroups(flags *pflag.FlagSet) {
 	}
 }
 
-// Environment are the variables that every executable reads.
+// Environment are the variables that all executables read.
 var Environment = []Term{
 	{"KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT", "API server of the Pod's own cluster, without a kubeconfig"},
 	{"KUBE_FEATURE_<name>", "true or false: a feature of the Kubernetes client library"},
@@ -91,12 +91,12 @@ var Environment = []Term{
 }
 
 var (
-	// ExitCodesOfProcess are those of every executable.
+	// ExitCodesOfProcess are the exit codes of all executables.
 	ExitCodesOfProcess = []Term{
 		{"0", "it ended in order after SIGTERM or SIGINT, or printed help or version"},
 		{"1", "anything else: a wrong command line or configuration, a lost election, a refusal of an API server, a second signal, or no end within five seconds"},
 	}
-	// ExitCodesOfVerbs are those of a verb that has none of its own.
+	// ExitCodesOfVerbs are the default exit codes of verbs.
 	ExitCodesOfVerbs = []Term{{"0", "success"}, {"1", "failure; stderr has the reason"}}
 )
 
@@ -129,7 +129,7 @@ func (c *Command) page(cmd *cobra.Command) *Page {
 	return p
 }
 
-// exitCodesOf are those of a verb.
+// exitCodesOf returns the exit codes of a verb.
 func exitCodesOf(cmd *cobra.Command) []Term {
 	var terms []Term
 	for line := range strings.Lines(cmd.Annotations[codesOfVerb]) {
@@ -199,7 +199,7 @@ func (p *Page) text() string {
 	return b.String()
 }
 
-// column is the width of names up to which their text begins on the same line.
+// column is the width up to which the text of a name is on the same line.
 const column = 40
 
 func (s Section) text() string {

@@ -19,7 +19,8 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
-// probed is a manager whose probes have a server of this package. That of controller-runtime takes headers of a megabyte.
+// probed is a manager whose probes use a server of this package, because that of controller-runtime accepts headers
+// of a megabyte.
 type probed struct {
 	manager.Manager
 	live, ready *healthz.Handler
@@ -73,7 +74,7 @@ func withPorts(mgr manager.Manager, o *ManagerOptions, certificate *certificate)
 	return p, nil
 }
 
-// newPort returns the server of a port that the configuration has at a key. Tokens come in where there is TLS.
+// newPort returns the server of a port, with the key of its configuration. With TLS it accepts headers with tokens.
 func newPort(name, key, address string, handler http.Handler, secure *tls.Config) (*manager.Server, error) {
 	headers := endpoint.HeaderBytes
 	if secure != nil {
@@ -83,11 +84,11 @@ func newPort(name, key, address string, handler http.Handler, secure *tls.Config
 	if err != nil {
 		return nil, err
 	}
-	server.WriteTimeout = 0 // A profile takes as long as its reader wants.
+	server.WriteTimeout = 0 // A profile takes as long as its reader requests.
 	return &manager.Server{Name: name, Server: server, Listener: &lateListener{key: key, address: address, secure: secure}}, nil
 }
 
-// lateListener listens as soon as it is used, so that a manager that is never started holds no port.
+// lateListener starts to listen when it is first used, so that a manager that is never started opens no port.
 type lateListener struct {
 	key, address string
 	secure       *tls.Config
@@ -134,7 +135,7 @@ func (l *lateListener) Addr() net.Addr {
 	return inner.Addr()
 }
 
-// metricsHandler serves metrics, and debug endpoints if these are wanted or guarded. With a guard it serves only
+// metricsHandler serves metrics, and debug endpoints if they are enabled or guarded. With a guard it serves only
 // clients that the guard admits; only they can set the log level.
 func metricsHandler(o *ManagerOptions) (http.Handler, error) {
 	handlers := map[string]http.Handler{}
@@ -158,20 +159,22 @@ func metricsHandler(o *ManagerOptions) (http.Handler, error) {
 	return mux, nil
 }
 
-// certificate is that of the serving ports, which is read again when its files change (once the webhook server runs).
+// certificate is the certificate of the serving ports. It is read again when its files change, once the webhook
+// server runs.
 type certificate struct {
 	dir       string
 	isDefault bool
 	watcher   func() (*certwatcher.CertWatcher, error)
 }
 
-// mayLack reports whether the folder is the default one, or is there, as that of an optional Secret is: an empty one is no mistake.
+// mayLack reports whether the folder may be without a certificate: it is the default one, or exists, such as that of
+// an optional Secret.
 func (c *certificate) mayLack() bool {
 	_, err := os.Stat(c.dir)
 	return err == nil || c.isDefault
 }
 
-// newCertificate returns the certificate in a folder; the default folder is that of controller-runtime.
+// newCertificate returns the certificate in a folder; the default folder is controller-runtime's.
 func newCertificate(dir string) *certificate {
 	isDefault := dir == ""
 	if isDefault {
@@ -187,7 +190,7 @@ func newCertificate(dir string) *certificate {
 	})}
 }
 
-// config returns a configuration of TLS with the certificate.
+// config returns a TLS configuration with the certificate.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		watcher, err := c.watcher()

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// unsyncedGrace limits the time out of sync before liveness fails (PRC-52).
+	// unsyncedGrace is the time without sync after which liveness fails (PRC-52).
 	unsyncedGrace = 3 * time.Minute
-	// lockedFor is the longest time that a lock may be held before readiness fails (PRC-59).
+	// lockedFor is the time for which a lock may be held before readiness fails (PRC-59).
 	lockedFor = time.Minute
-	// probeTimeout limits a probe's own requests: kubelet gives up after a second by default.
+	// probeTimeout limits a probe's own requests, as kubelet's default timeout is a second.
 	probeTimeout = time.Second
 )
 
 var errNotSynced = errors.New("informers not synced yet")
 
-// Awaited turns the names of unsynced kinds into a readiness check, which names them (PRC-54): a missing API would
-// keep a process from becoming ready without a trace.
+// Awaited returns a readiness check that fails while kinds are not synced, with their names (PRC-54): otherwise a
+// missing API would keep a process from becoming ready without a message.
 func Awaited(awaited func() []string) healthz.Checker {
 	return func(*http.Request) error {
 		names := awaited()
@@ -42,7 +42,7 @@ func Awaited(awaited func() []string) healthz.Checker {
 	}
 }
 
-// Until returns a name while something is not done yet.
+// Until returns a function that returns a name until something is done.
 func Until(name string, done func() bool) func() []string {
 	return func() []string {
 		if done() {
@@ -52,8 +52,8 @@ func Until(name string, done func() bool) func() []string {
 	}
 }
 
-// WithGrace lets a check fail for a while before it counts: a restart helps against a process that hangs, not against an
-// API server that is away (PRC-52, OPB-10).
+// WithGrace lets a check fail for a while before it counts: a restart helps if a process hangs, but not if an API
+// server is not available (PRC-52, OPB-10).
 func WithGrace(check healthz.Checker, log logr.Logger, clock clock.PassiveClock) healthz.Checker {
 	var mu sync.Mutex
 	var failingSince time.Time
@@ -77,7 +77,7 @@ func WithGrace(check healthz.Checker, log logr.Logger, clock clock.PassiveClock)
 	}
 }
 
-// APIServerHealthz asks an API server whether it is well (PRC-51).
+// APIServerHealthz checks whether an API server is healthy (PRC-51).
 func APIServerHealthz(client rest.Interface) healthz.Checker {
 	return func(request *http.Request) error {
 		ctx, cancel := context.WithTimeout(request.Context(), probeTimeout)
@@ -94,8 +94,8 @@ func APIServerHealthz(client rest.Interface) healthz.Checker {
 	}
 }
 
-// UntilFirst is a check that counts until it has succeeded once: an API server that was reached at the start may be
-// away for a while later without anybody being sent elsewhere.
+// UntilFirst is a check that always succeeds once it has succeeded: if an API server is not available later, the
+// process must stay ready.
 func UntilFirst(check healthz.Checker) healthz.Checker {
 	var reached atomic.Bool
 	return func(request *http.Request) error {
@@ -110,10 +110,10 @@ func UntilFirst(check healthz.Checker) healthz.Checker {
 	}
 }
 
-// Drain withdraws readiness before anything stops (OPB-17).
+// Drain makes readiness fail before the process stops (OPB-17).
 type Drain struct{ draining atomic.Bool }
 
-// Check fails as soon as the process is about to stop.
+// Check fails once the process is about to stop.
 func (d *Drain) Check(*http.Request) error {
 	if d.draining.Load() {
 		return errors.New("shutting down")
@@ -121,14 +121,14 @@ func (d *Drain) Check(*http.Request) error {
 	return nil
 }
 
-// Check is a named check of liveness or readiness; nil means that there is none.
+// Check is a named check of liveness or readiness; a nil function means that there is none.
 type Check struct {
 	Name        string
 	Live, Ready healthz.Checker
 }
 
-// known logs when a check begins to fail, with the reason, which the answer to the probe does not contain, and when
-// the check succeeds again.
+// known logs when a check starts to fail, with the reason, which the response to the probe does not contain, and when
+// it succeeds again.
 func known(name string, check healthz.Checker, log logr.Logger) healthz.Checker {
 	var failing atomic.Bool
 	return func(request *http.Request) error {
@@ -144,7 +144,7 @@ func known(name string, check healthz.Checker, log logr.Logger) healthz.Checker 
 	}
 }
 
-// AddChecks adds checks, and those that every executable has: ping, webhook-server and shutdown.
+// AddChecks adds checks, and those of all executables: ping, webhook-server and shutdown.
 func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 	log := mgr.GetLogger()
 	checks = append(checks, Check{Name: "ping", Live: healthz.Ping}, Check{Name: "webhook-server", Ready: mgr.GetWebhookServer().StartedChecker()}, Check{Name: "shutdown", Ready: drain.Check})
@@ -163,15 +163,15 @@ func AddChecks(mgr manager.Manager, drain *Drain, checks ...Check) error {
 	return nil
 }
 
-// SyncCheck is a check of readiness that also counts for liveness, with grace (PRC-52).
+// SyncCheck is a readiness check that is also a liveness check, with grace (PRC-52).
 func SyncCheck(name string, awaited func() []string, log logr.Logger) Check {
 	ready := Awaited(awaited)
 	return Check{Name: name, Live: WithGrace(ready, log, clock.RealClock{}), Ready: ready}
 }
 
-// LockCheck is a check of readiness that fails if a function that takes locks, and does nothing else, does not return for
-// a minute: a process that waits for a lock for ever looks healthy, and does nothing (PRC-59). Each probe calls the
-// function anew, unless the last call has not returned.
+// LockCheck is a readiness check that fails if a function that only takes locks does not return for a minute: a
+// process that waits for a lock forever seems to be healthy, but does nothing (PRC-59). Each probe calls the function
+// again, unless the last call has not returned.
 func LockCheck(name string, takeLocks func(), clock clock.PassiveClock) Check {
 	var mu sync.Mutex
 	var began time.Time
@@ -195,8 +195,8 @@ func LockCheck(name string, takeLocks func(), clock clock.PassiveClock) Check {
 	}}
 }
 
-// ContactCheck is a check of readiness that fails when the watch of a kind has been silent for longer than longest; 0 means that it never fails.
-// It detects a process that still answers, but from a state that may be outdated.
+// ContactCheck is a readiness check that fails when the watch of a kind has been silent for longer than longest; 0
+// means that it never fails. It detects a process that still serves requests, but possibly with outdated state.
 func ContactCheck(silences func() map[string]time.Duration, longest time.Duration) Check {
 	return Check{Name: "watch-contact", Ready: func(*http.Request) error {
 		if longest == 0 {

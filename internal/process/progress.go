@@ -10,10 +10,10 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// progressAfter is the time that a verb works before its first report, and between two reports.
+// progressAfter is the time before the first report of a verb, and between two reports.
 const progressAfter = 2 * time.Second
 
-// Progress reports the progress of long work on stderr: on a terminal in one line, which the next one overwrites.
+// Progress reports the progress of a verb on stderr: on a terminal in one line, which the next report overwrites.
 type Progress struct {
 	out        io.Writer
 	now        func() time.Time
@@ -24,12 +24,12 @@ type Progress struct {
 	known bool
 }
 
-// NewProgress returns a progress that begins now.
+// NewProgress returns a Progress that starts now.
 func NewProgress(out io.Writer, now func() time.Time) *Progress {
 	return &Progress{out: plaintext.Unwrap(out), now: now, last: now(), overwrites: IsTerminal(out)}
 }
 
-// Report reports it if it is time to.
+// Report prints the text if a report is due.
 func (p *Progress) Report(text func() string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *Progress) Report(text func() string) {
 	_, _ = fmt.Fprintln(p.out, plaintext.Line(text()))
 }
 
-// Done clears the line of the terminal for further output.
+// Done clears the line on the terminal, before other output.
 func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *Progress) Done() {
 	}
 }
 
-// IsTerminal reports whether a writer is one.
+// IsTerminal reports whether a writer is a terminal.
 func IsTerminal(out io.Writer) bool {
 	file, ok := plaintext.Unwrap(out).(*os.File)
 	if !ok {

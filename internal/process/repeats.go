@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	// firstPause is the time for which a logged error is not logged again; the pause doubles with each line, up to
-	// lastPause. An error without a line for newAfter is new.
+	// firstPause is the time for which a logged error is not logged again. It doubles with each line, up to
+	// lastPause. An error without a line for newAfter counts as new.
 	firstPause, lastPause, newAfter = 10 * time.Second, 10 * time.Minute, 30 * time.Minute
-	// mostErrors bounds the distinct errors. With some hundred bytes each they take less than a megabyte.
+	// mostErrors bounds the distinct errors. They take less than a megabyte, at some hundred bytes each.
 	mostErrors = 4096
 )
 
-// repeats decides which errors are logged again: a fault that lasts, such as a kind that is not served, has few lines (OBS-36).
+// repeats decides which errors are logged again: a lasting error, such as a kind that is not served, has few lines
+// (OBS-36).
 type repeats struct {
 	mu    sync.Mutex
 	known *lru.Cache
 }
 
-// repeated is the log history of an error.
+// repeated has the last log line of an error.
 type repeated struct {
 	last  time.Time
 	pause time.Duration
-	// omitted counts the lines since the last one that was written.
+	// omitted counts the lines that were omitted since the last one.
 	omitted int
 }
 
@@ -58,10 +59,11 @@ func (r *repeats) due(key string, now time.Time) (bool, int) {
 	return true, known.omitted
 }
 
-// unreported are keys whose values differ from one line about an error to the next.
+// unreported are keys whose values differ between lines about the same error.
 var unreported = []string{"reconcileID", "stack", "stacktrace"}
 
-// errorKey is the same for two lines about one error of one object: numbers in its text, such as ports and resource versions, do not count.
+// errorKey returns the same key for lines about the same error of one object. It ignores numbers in the text, such as
+// ports and resource versions.
 func errorKey(entry zapcore.Entry, fields []zapcore.Field) string {
 	encoded := zapcore.NewMapObjectEncoder()
 	for i := range fields {
@@ -89,7 +91,7 @@ func withoutDigits(text string) string {
 	}, text)
 }
 
-// unrepeated is a core that leaves out errors that were logged a moment ago.
+// unrepeated is a core that omits errors that were logged recently.
 type unrepeated struct {
 	zapcore.Core
 	repeats *repeats

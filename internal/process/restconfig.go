@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// RESTConfig returns the configuration of the client of a cluster. Of a kubeconfig only harmless fields are used
-// (CCH-1 … CCH-3, CCH-62).
+// RESTConfig returns the configuration of a cluster's client. It uses only harmless fields of a kubeconfig (CCH-1 …
+// CCH-3, CCH-62).
 func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	config, err := load(connection.Kubeconfig)
 	if err != nil {
@@ -25,7 +25,7 @@ func RESTConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	return withLimits(config, connection), nil
 }
 
-// TenantConfig is RESTConfig for one of many clusters whose kubeconfigs have writers of their own: Kubeconfig checks it.
+// TenantConfig is RESTConfig for one of many clusters with kubeconfigs from untrusted writers: Kubeconfig checks it.
 func TenantConfig(connection *shared.ClientConnection) (*rest.Config, error) {
 	content, err := os.ReadFile(connection.Kubeconfig)
 	if err != nil {
@@ -42,7 +42,8 @@ func withLimits(config *rest.Config, connection *shared.ClientConnection) *rest.
 	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
 	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
 	config.WarningHandlerWithContext = cluster.NewWarnings(clock.RealClock{})
-	// The libraries set a name only for the HTTP clients that they make themselves; managed fields and audit logs need it of all.
+	// The libraries set a name only in HTTP clients that they create themselves, but managed fields and audit logs
+	// need it in all.
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config
 }
@@ -69,7 +70,7 @@ func load(path string) (*rest.Config, error) {
 	return checked(kubeconfig)
 }
 
-// checked returns the configuration of a kubeconfig in which nothing is harmful.
+// checked returns the configuration of a kubeconfig, or an error if it has harmful fields.
 func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 	for name, user := range kubeconfig.AuthInfos {
 		if err := checkUser(name, user); err != nil {
@@ -83,8 +84,8 @@ func checked(kubeconfig *clientcmdapi.Config) (*rest.Config, error) {
 	return cluster.RefuseRedirects(config), nil
 }
 
-// Kubeconfig returns the configuration of a kubeconfig from another writer, such as one of a Secret. The kubeconfig must not name any file: the
-// process would send the token in the file to a server that the writer chooses.
+// Kubeconfig returns the configuration of a kubeconfig from an untrusted writer, such as one in a Secret. The
+// kubeconfig must not have names of files: the process would send a token from a file to the writer's server.
 func Kubeconfig(content []byte) (*rest.Config, error) {
 	kubeconfig, err := cluster.DecodeKubeconfig(content)
 	if boundedyaml.IsLimit(err) {
@@ -109,7 +110,7 @@ func Kubeconfig(content []byte) (*rest.Config, error) {
 	return checked(kubeconfig)
 }
 
-// checkUser refuses a user that would make the process read files or run programs that the writer of the kubeconfig names (CCH-2).
+// checkUser refuses a user that would make the process read files or run programs of the writer's choice (CCH-2).
 func checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	valid := []string{"client-certificate-data", "client-key-data", "token", "username", "password", "tokenFile"}
 	refuse := func(what string) error {
@@ -130,8 +131,8 @@ func checkUser(name string, user *clientcmdapi.AuthInfo) error {
 	return nil
 }
 
-// SameCluster reports whether two configurations lead to the same cluster as the same user, so that
-// one client serves both (OPB-12).
+// SameCluster reports whether two configurations are for the same cluster and the same user, so that one client is
+// sufficient (OPB-12).
 func SameCluster(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.APIPath == b.APIPath && a.Username == b.Username && a.Password == b.Password &&
 		a.BearerToken == b.BearerToken && a.BearerTokenFile == b.BearerTokenFile &&

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// drainTime is the time for which a process goes on serving after it has withdrawn its readiness.
+	// drainTime is the time for which a process continues to serve after its readiness fails.
 	drainTime = 800 * time.Millisecond
-	// GracePeriod limits the time in which everything ends after that; with drainTime it stays below the five seconds
-	// that deployments count on (OPB-17).
+	// GracePeriod limits the time of the shutdown after that. Together with drainTime it is less than the five
+	// seconds that deployments expect (OPB-17).
 	GracePeriod = 4 * time.Second
 )
 
-// SignalContext returns a context that ends some moments after the first SIGTERM or SIGINT, with readiness withdrawn at
-// once; a second signal ends the process with exit code 1.
+// SignalContext returns a context that ends drainTime after the first SIGTERM or SIGINT; readiness fails at once. A
+// second signal ends the process with exit code 1.
 func SignalContext(drain *Drain) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -17,14 +17,14 @@ import (
 	"github.com/espalier-project/espalier/internal/dryrun"
 )
 
-// Exit codes of the takeover: some writes, and an unknown answer.
+// The exit codes of the takeover: there are writes, and the result is unknown.
 const (
 	someWrites = ExitCode(1)
 	takeoverOf = 2
 )
 
-// Takeover returns the command that prints the writes that the first pass of an executable would make. pass runs that pass as a dry run;
-// flags adds the flags that lead to its configuration.
+// Takeover returns the verb that prints the writes that the first pass of an executable would make. pass is a dry run
+// of that pass; flags adds the flags for its configuration.
 func Takeover(name string, flags func(*pflag.FlagSet), pass func(context.Context, *pflag.FlagSet, *DryRun) error) Subcommand {
 	var format OutputFormat
 	var dryRun bool
@@ -63,11 +63,11 @@ func Takeover(name string, flags func(*pflag.FlagSet), pass func(context.Context
 type takeoverReport struct {
 	// Writes are the writes of the first pass.
 	Writes []dryrun.Write `json:"writes"`
-	// TokensTakenForAccepted counts the tokens that the pass would ask the API server about, which is a write.
+	// TokensTakenForAccepted counts the tokens that the pass would check with the API server, which is a write.
 	TokensTakenForAccepted int `json:"tokensTakenForAccepted,omitempty"`
 }
 
-// answer returns the exit code.
+// answer returns the exit code as an error.
 func (r *takeoverReport) answer() error {
 	if len(r.Writes) > 0 {
 		return someWrites
@@ -100,7 +100,7 @@ func (r *takeoverReport) print(out io.Writer, format OutputFormat, complete bool
 	return err
 }
 
-// line is a write as text.
+// line returns a write as text.
 func line(w dryrun.Write) string {
 	kind := w.Resource
 	if w.Group != "" {

@@ -15,7 +15,8 @@ import (
 // notRead is the exit code if a file could not be read.
 const notRead = 2
 
-// problems are the faults of files, each with its file, and the exit code. They are printed as they are.
+// problems is the error for files with problems, each with its file. It also has the exit code. The text is printed
+// as it is.
 type problems struct {
 	lines []string
 	code  int
@@ -23,10 +24,12 @@ type problems struct {
 
 func (p *problems) Error() string { return strings.Join(p.lines, "\n") }
 
-// ReadConfig does what a start does, without anything but the file; it returns the effective configuration, and warnings.
+// ReadConfig reads and checks the configuration as a start does. It returns the effective configuration, and
+// warnings.
 type ReadConfig func(*ConfigFlags) (any, []string, error)
 
-// ValidateConfig returns the command that reports whether an executable would start with each of some files. A file is read once, as it may be a pipe.
+// ValidateConfig returns the verb that reports whether an executable would start with each of some files. A file is
+// read once, as it may be a pipe.
 func ValidateConfig(read ReadConfig) Subcommand {
 	v := &validation{read: read}
 	return Subcommand{
@@ -56,7 +59,7 @@ func ValidateConfig(read ReadConfig) Subcommand {
 	}
 }
 
-// validation is one call of the command.
+// validation is one run of the verb.
 type validation struct {
 	read              ReadConfig
 	strict, effective bool
@@ -64,21 +67,21 @@ type validation struct {
 	below             ConfigFlags
 }
 
-// remark is a fault or a warning, as JSON.
+// remark is an error or a warning in JSON.
 type remark struct {
 	File     string `json:"file"`
 	Severity string `json:"severity"`
 	Message  string `json:"message"`
 }
 
-// validated is a file with its faults and warnings.
+// validated is a file with its errors and warnings.
 type validated struct {
 	flags            ConfigFlags
 	cfg              any
 	faults, warnings []string
 }
 
-// check checks a file. The error is that it cannot be read.
+// check validates a file. It returns an error if the file cannot be read.
 func (v *validation) check(name string) (*validated, error) {
 	f := &validated{flags: ConfigFlags{File: name, Strict: v.strict, Defaults: v.below.Defaults, Profile: v.below.Profile}}
 	content, err := f.flags.Content()
@@ -87,7 +90,7 @@ func (v *validation) check(name string) (*validated, error) {
 	}
 	if err := notEmpty(content); err != nil {
 		f.faults = []string{err.Error()}
-		return f, nil //nolint:nilerr // The fault is the file's.
+		return f, nil //nolint:nilerr // The error is in the file, and is part of the result.
 	}
 	f.cfg, f.warnings, err = v.read(&f.flags)
 	var all utilerrors.Aggregate
@@ -99,7 +102,7 @@ func (v *validation) check(name string) (*validated, error) {
 	case err != nil:
 		f.faults = []string{err.Error()}
 	default:
-		// A start takes the last of two equal keys (CFG-3).
+		// A start uses the last of duplicate keys (CFG-3).
 		if _, err := yaml.YAMLToJSONStrict(content); err != nil {
 			f.faults = []string{strings.ReplaceAll(err.Error(), "\n ", "")}
 		}
@@ -107,7 +110,7 @@ func (v *validation) check(name string) (*validated, error) {
 	return f, nil
 }
 
-// all checks files, and prints the requested report. A file that cannot be read does not keep the others from being checked.
+// all validates files, and prints the requested report. It continues after a file that cannot be read.
 func (v *validation) all(names []string, out io.Writer) error {
 	found, remarks := &problems{}, []remark{}
 	for i, name := range names {
@@ -153,7 +156,7 @@ func (v *validation) all(names []string, out io.Writer) error {
 	return nil
 }
 
-// print prints a title and the warnings about a file, and the effective configuration if that is wanted.
+// print prints a title, the warnings about a file and, if requested, the effective configuration.
 func (v *validation) print(out io.Writer, title, name string, f *validated) error {
 	var text strings.Builder
 	text.WriteString(title)
@@ -171,7 +174,7 @@ func (v *validation) print(out io.Writer, title, name string, f *validated) erro
 	return err
 }
 
-// notEmpty refuses an empty file: no user validates an empty file on purpose. A start treats it as {} (CFG-2).
+// notEmpty refuses an empty file, because no user validates one on purpose. A start treats it as {} (CFG-2).
 func notEmpty(content []byte) error {
 	values, err := decodeMap(content)
 	if err == nil && len(values) == 0 && documents(content) == 0 {

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// build is the output of the verb version as JSON or YAML.
+// build is the output of the verb version in JSON or YAML.
 type build struct {
 	Name string `json:"name"`
 	apimachineryversion.Info
 }
 
-// versionVerb is the verb that prints the version. It has the same words as --version, for those who look for a verb.
+// versionVerb returns the verb that prints the version, in the same form as --version.
 func (c *Command) versionVerb() Subcommand {
 	var format OutputFormat
 	return Subcommand{
@@ -37,10 +37,10 @@ func (c *Command) versionVerb() Subcommand {
 	}
 }
 
-// OutputFormat is the form in which a verb prints: OutputJSON, OutputYAML, or "" for that of the verb.
+// OutputFormat is the output format of a verb: OutputJSON, OutputYAML, or "" for the verb's default.
 type OutputFormat string
 
-// Output formats of a verb.
+// The output formats of verbs.
 const (
 	OutputJSON OutputFormat = "json"
 	OutputYAML OutputFormat = "yaml"
@@ -62,12 +62,12 @@ func (f *OutputFormat) Set(value string) error {
 	return errors.New("want json or yaml")
 }
 
-// Add adds the flag with which the form is chosen.
+// Add adds the flag for the format.
 func (f *OutputFormat) Add(set *pflag.FlagSet) {
 	set.VarP(f, "output", "o", "output `format`: json or yaml")
 }
 
-// Print prints a value as JSON, or as YAML if that is the form or none is chosen.
+// Print prints a value in JSON, or in YAML, which is also the default.
 func (f *OutputFormat) Print(out io.Writer, value any) error {
 	var content []byte
 	var err error
@@ -84,7 +84,7 @@ func (f *OutputFormat) Print(out io.Writer, value any) error {
 	return err
 }
 
-// noArguments refuses arguments, as cobra does, and names the verbs that may be meant (CLI-4).
+// noArguments refuses arguments, as cobra does, and suggests verbs (CLI-4).
 func noArguments(cmd *cobra.Command, arguments []string) error {
 	err := cobra.NoArgs(cmd, arguments)
 	if err == nil {

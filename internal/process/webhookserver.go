@@ -21,17 +21,17 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/guard"
 )
 
-// webhookServer is controller-runtime's server of webhooks, but for the connections: those of controller-runtime share a window of 1 MiB between
-// all requests of an API server, and wait for ever for clients that read no answer.
+// webhookServer is controller-runtime's server of webhooks with other connections: in controller-runtime all requests
+// of an API server share a window of 1 MiB, and it waits forever for clients that do not read a response.
 type webhookServer struct {
 	webhook.Server
 	server  *http.Server
 	address string
 	secure  *certificate
-	// clientCAFile has the CAs of clients; empty means that clients need no certificate.
+	// clientCAFile is the file with the CAs of clients; empty means that clients need no certificate.
 	clientCAFile string
 	log          logr.Logger
-	// needed is true if something is to be served, or the metrics have the same certificate.
+	// needed is set if there are handlers, or if the metrics use the same certificate.
 	needed        bool
 	started, idle atomic.Bool
 }
@@ -52,7 +52,8 @@ func newWebhookServer(o *ManagerOptions, secure *certificate) (*webhookServer, e
 	}, nil
 }
 
-// Register implements webhook.Server. Where clients need a certificate, only handlers that ask for a token serve clients without one.
+// Register implements webhook.Server. If clients need a certificate, only handlers that require a token serve clients
+// without one.
 func (s *webhookServer) Register(path string, handler http.Handler) {
 	s.needed = true
 	if _, guarded := handler.(guard.Guarded); s.clientCAFile != "" && !guarded {
@@ -72,8 +73,9 @@ func certified(handler http.Handler) http.Handler {
 	})
 }
 
-// verifyClients verifies the certificates that clients show, by the CAs that the file has at the time of the handshake. A handshake without a
-// certificate succeeds: readiness makes one, and guarded handlers ask for a token. Sessions are not resumed, which could outlast a CA.
+// verifyClients verifies the certificates of clients with the CAs in the file at the time of the handshake. A
+// handshake without a certificate succeeds, for readiness probes and for handlers that require a token. Sessions are
+// not resumed, because they could outlast a CA.
 func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) error {
 	authorities, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", s.clientCAFile)
 	if err != nil {
@@ -90,8 +92,8 @@ func (s *webhookServer) verifyClients(ctx context.Context, config *tls.Config) e
 	return nil
 }
 
-// Start implements webhook.Server. Without a certificate it serves nothing if nothing is registered (PRC-40); but a folder that a configuration
-// names must be there.
+// Start implements webhook.Server. Without a certificate and without handlers it serves nothing (PRC-40), but a
+// configured folder must exist.
 func (s *webhookServer) Start(ctx context.Context) error {
 	certificates, err := s.secure.watcher()
 	if errors.Is(err, fs.ErrNotExist) && !s.needed && s.secure.mayLack() {
@@ -122,7 +124,7 @@ func (s *webhookServer) Start(ctx context.Context) error {
 	return endpoint.Serve(ctx, listener, s.server, GracePeriod)
 }
 
-// StartedChecker implements webhook.Server: it asks for a TLS handshake.
+// StartedChecker implements webhook.Server. Its check is a TLS handshake.
 func (s *webhookServer) StartedChecker() healthz.Checker {
 	return func(request *http.Request) error {
 		if s.idle.Load() {
@@ -131,7 +133,7 @@ func (s *webhookServer) StartedChecker() healthz.Checker {
 		if !s.started.Load() {
 			return fmt.Errorf("webhook server has not been started yet")
 		}
-		dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Whether it answers, not who it is.
+		dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // This checks that it responds, not its identity.
 		connection, err := dialer.DialContext(request.Context(), "tcp", s.address)
 		if err != nil {
 			return fmt.Errorf("webhook server is not reachable: %w", err)

@@ -4,13 +4,13 @@ import "context"
 
 type clientKey struct{}
 
-// WithClient notes in a context whose question it is about, for a Queue that shares look-ups between clients: first whom a client works for, as
-// a seed, and last the client's own name.
+// WithClient stores in a context for which client it is, for a Queue that shares lookups between clients: first the
+// part that a client works for, such as a seed, and last the client's own name.
 func WithClient(ctx context.Context, path ...string) context.Context {
 	return context.WithValue(ctx, clientKey{}, path)
 }
 
-// ClientOf returns whose question it is. It is empty for work that a process does of its own accord.
+// ClientOf returns the client of a context. It is empty for work that a process does for no client.
 func ClientOf(ctx context.Context) []string {
 	path, _ := ctx.Value(clientKey{}).([]string)
 	return path

@@ -7,24 +7,25 @@ import (
 	"sync"
 )
 
-// Waiting bounds the look-ups that wait in a Queue. A client that respects its own limits has a burst of 130 requests
-// and 100 more in a second (gardenlet's defaults): there is room for four of them at their worst before anybody is
-// refused, and then it is a client of the part that has most. One API server has 600 requests under way at most, by
-// default. Each look-up that waits is a review: some 24 KiB of usual size, and 84 KiB if its body has the 64 KiB that
-// a small one may have; so all of them are 24 MiB, and 84 MiB at most.
+// Waiting limits the lookups that wait in a Queue. A client that respects its own limits has a burst of 130 requests
+// and 100 more in a second (gardenlet's defaults). So the queue has room for four of them at their worst before a
+// lookup is refused, and then it is one of the part with the most lookups. One API server has 600 concurrent requests
+// at most, by default. Each waiting lookup is a review: about 24 KiB of usual size, and 84 KiB if its body has the 64
+// KiB that a small one may have; so all of them are 24 MiB, and 84 MiB at most.
 const Waiting = 1024
 
-// ErrRefused reports a look-up that was not made: it waited until the deadline of its review, or the queue is full and
-// its client has most in it.
+// ErrRefused reports a lookup that was not made: it waited until the deadline of its review, or the queue is full and
+// its client has the most lookups in it.
 var ErrRefused = errors.New("too many look-ups are waiting")
 
-// Queue lets a bounded number of look-ups be under way, and shares them as API priority and fairness does: those that wait take turns by the
-// first part of their client's path (a seed, a namespace), then by the next one, and those of one client are made in their order.
+// Queue limits concurrent lookups, and shares them as API priority and fairness does: waiting lookups take turns by
+// the first part of their client's path (a seed, a namespace), then by the next part, and those of one client are
+// made in their order.
 //
 // Its invariants:
-//   - At most atOnce look-ups are under way, at most waiting wait, and none waits while there is a place.
-//   - Of n parts that have look-ups waiting each gets every n-th place that becomes free, however many the others have.
-//   - A look-up is refused only at its deadline, or as the newest one of the largest part when the queue is full.
+//   - At most atOnce lookups are made at a time, at most waiting wait, and none waits while there is a place.
+//   - Of n parts with waiting lookups each gets every n-th place that becomes free, however many the others have.
+//   - A lookup is refused only at its deadline, or as the newest one of the largest part when the queue is full.
 type Queue struct {
 	atOnce, waiting int
 
@@ -33,34 +34,35 @@ type Queue struct {
 	all  share
 }
 
-// share is the share of the queue that belongs to a part of clients' paths. All paths of a queue have the same length.
+// share is the part of the queue for one part of clients' paths. All paths of a queue have the same length.
 type share struct {
 	name   string
 	parent *share
 	// parts are the waiting parts of the share, by name, and order is the order of their turns.
 	parts map[string]*share
 	order list.List
-	// place is the share's in its parent's order.
+	// place is the position of the share in its parent's order.
 	place *list.Element
-	// tickets are those of a client, the oldest first.
+	// tickets are the waiting lookups of a client, the oldest first.
 	tickets list.List
 	// waiting counts the tickets of the share and of all its parts.
 	waiting int
 }
 
-// ticket is a look-up that waits.
+// ticket is a waiting lookup.
 type ticket struct {
 	client *share
 	place  *list.Element
-	// answered gets nil when the look-up may begin, and an error when it is refused.
+	// answered receives nil when the lookup may begin, and an error when it is refused.
 	answered chan error
 }
 
-// NewQueue returns a queue that lets so many look-ups be under way and so many wait.
+// NewQueue returns a queue with a limit for concurrent lookups, and one for waiting lookups.
 func NewQueue(atOnce, waiting int) *Queue { return &Queue{atOnce: atOnce, waiting: waiting} }
 
-// Do makes a look-up when it is its turn; until the end of the look-up the review has no turn of the processor (Outside). The context says whose
-// look-up it is (WithClient). Without a client nothing is shared, and so it does not wait. A nil queue never waits.
+// Do makes a lookup when it is its turn. Until the end of the lookup the review has no turn of the processor
+// (Outside). The context has the client of the lookup (WithClient); a lookup without a client does not wait. A nil
+// queue never waits.
 func (q *Queue) Do(ctx context.Context, look func(context.Context) error) error {
 	return Outside(ctx, func() error {
 		path := ClientOf(ctx)
@@ -92,7 +94,7 @@ func (q *Queue) enter(ctx context.Context, path []string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
-	case err := <-t.answered: // In the same moment.
+	case err := <-t.answered: // At the same moment.
 		if err == nil {
 			q.leaveLocked()
 		}
@@ -134,7 +136,7 @@ func (q *Queue) leaveLocked() {
 	q.busy--
 }
 
-// addLocked adds a ticket to those of its client.
+// addLocked adds a ticket to the tickets of its client.
 func (s *share) addLocked(path []string) *ticket {
 	s.waiting++
 	if len(path) == 0 {
@@ -154,7 +156,7 @@ func (s *share) addLocked(path []string) *ticket {
 	return part.addLocked(path[1:])
 }
 
-// removeLocked takes a ticket away, and all shares that have none left.
+// removeLocked removes a ticket, and all shares without tickets.
 func (t *ticket) removeLocked() {
 	t.client.tickets.Remove(t.place)
 	for s := t.client; s != nil; s = s.parent {
@@ -165,7 +167,7 @@ func (t *ticket) removeLocked() {
 	}
 }
 
-// nextLocked returns the ticket whose turn it is, which waits no more, and nil if none waits.
+// nextLocked removes and returns the ticket whose turn it is, nil if none waits.
 func (s *share) nextLocked() *ticket {
 	for s.order.Len() > 0 {
 		front := s.order.Front()
@@ -181,7 +183,7 @@ func (s *share) nextLocked() *ticket {
 	return t
 }
 
-// largestLocked returns the newest ticket of the client that has most, in the part that has most.
+// largestLocked returns the newest ticket of the client with the most tickets, in the part with the most tickets.
 func (s *share) largestLocked() *ticket {
 	for s.order.Len() > 0 {
 		var most *share

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Turns let one at a time work on the processor, and rest in between. Waiting of a review is no work: Outside interrupts its turn.
+// Turns let one review at a time use the processor, with pauses in between. Outside interrupts the turn of a review
+// that waits.
 type Turns struct {
 	rest int
 	free chan struct{}
 }
 
-// NewTurns returns turns. After each the processor rests for a multiple of the time that was worked: with 1 half of a processor is used, with 7
-// an eighth.
+// NewTurns returns turns. After each turn the processor rests for a multiple of the time of the turn: with 1 half of
+// a processor is used, with 7 an eighth.
 func NewTurns(rest int) *Turns { return &Turns{rest: rest, free: make(chan struct{}, 1)} }
 
 type turnKey struct{}
 
-// turn is that of one review.
 type turn struct {
 	of *Turns
 
@@ -28,7 +28,7 @@ type turn struct {
 	began   time.Time
 }
 
-// Begin waits for a turn. The context that it returns carries the turn for Outside; end ends it.
+// Begin waits for a turn. It returns a context with the turn, for Outside, and a function that ends the turn.
 func (t *Turns) Begin(ctx context.Context) (of context.Context, end func(), err error) {
 	its := &turn{of: t}
 	if err := its.begin(ctx); err != nil {
@@ -69,8 +69,8 @@ func (t *turn) leaveLocked() {
 	<-t.of.free
 }
 
-// Outside waits for something other than the processor, without a turn: other reviews may work meanwhile. Afterwards the review needs a turn again. A
-// small review, which has no turn, just waits.
+// Outside waits without a turn for something other than the processor: other reviews may work meanwhile. Afterwards
+// the review needs a turn again. A small review, which has no turn, just waits.
 func Outside(ctx context.Context, wait func() error) error {
 	t, _ := ctx.Value(turnKey{}).(*turn)
 	if t == nil {

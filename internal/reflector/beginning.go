@@ -9,12 +9,12 @@ import (
 )
 
 // beginning is the first part of a stream: an event for each existing object, and a bookmark at the end. The objects
-// are handed over as they arrive, and the reflector gets none of them; at the end Names has the existing objects, and
-// all others are gone. So no start waits for more than the last object, and no start holds all objects, or their names,
-// at once.
+// are handed over as they arrive, and the reflector gets none of them. At the end Names has the existing objects; all
+// others were deleted. So a start waits for nothing after the last object, and never has all objects, or their names,
+// in memory at once.
 //
-// Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that was
-// given up may still have an event at hand, which is older than later events.
+// Its invariant: no event is taken from a stream after another stream, or a list, has been requested. A stream that
+// was given up may still deliver an event, which is older than later events.
 type beginning struct {
 	f *Follower
 	// over is used only by the reader of the stream.
@@ -24,11 +24,11 @@ type beginning struct {
 	events int
 }
 
-// sampled is the number of events of a beginning for each one that the reflector gets: it reports a stream that
-// delivers nothing for ten seconds.
+// sampled is the number of events of a beginning for each one that the reflector gets, because the reflector reports
+// a stream that delivers nothing for ten seconds.
 const sampled = 1024
 
-// begin is called before a stream or a list is asked for. A stream that is resumed has a beginning that is over.
+// begin is called before a stream or a list is requested. The beginning of a resumed stream is already over.
 func (f *Follower) begin(options *metav1.ListOptions) *beginning {
 	b := &beginning{f: f, over: options.SendInitialEvents == nil || !*options.SendInitialEvents}
 	f.taking.Lock()
@@ -42,8 +42,8 @@ func (f *Follower) begin(options *metav1.ListOptions) *beginning {
 	return b
 }
 
-// take records an event's object if it belongs to the beginning, and returns the reflector's object in its place; nil
-// if it gets none.
+// take records an event's object if it belongs to the beginning. It returns the object for the reflector, nil if that
+// gets none.
 func (b *beginning) take(event watch.EventType, object runtime.Object) runtime.Object {
 	if b == nil {
 		return object
@@ -64,7 +64,7 @@ func (b *beginning) count(event watch.EventType, object runtime.Object, accessor
 	b.f.taking.Lock()
 	defer b.f.taking.Unlock()
 	if b.f.current != b {
-		return object // Nobody waits for it any more.
+		return object // A newer stream or list was requested.
 	}
 	b.f.versions.saw(event, accessor)
 	if event == watch.Bookmark {
@@ -100,9 +100,9 @@ func (b *beginning) end(version string) {
 	b.complete(version)
 }
 
-// taken stands for objects that count already. All have the same name, so that the reflector keeps one.
+// taken replaces objects that were already handed over. All have the same name, so that the reflector stores one.
 type taken struct {
-	metav1.Object // Nobody asks for more than these fields.
+	metav1.Object // Only the fields below are read.
 	version       string
 }
 

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// answerLimit bounds an answer and an event: etcd keeps at most 1.5 MiB of an object, and as JSON it is at most six
-	// times that.
+	// answerLimit limits a response and an event: etcd stores at most 1.5 MiB of an object, and as JSON it is at most
+	// six times that.
 	answerLimit = 16 << 20
-	// objectLimit bounds a single object that is read, and of others the fields that are read; decoded they take at
-	// most some 20 times that.
+	// objectLimit limits a single object that is read, and of others the fields that are read. Decoded they take at
+	// most about 20 times that.
 	objectLimit = 2 << 20
-	// smallAnswer is the size up to which answers and events of one API server are read side by side.
+	// smallAnswer is the size up to which responses and events of one API server are read concurrently.
 	smallAnswer = 64 << 10
 	// Limits of texts, as in Kubernetes, and of the metadata of a list.
 	nameLimit, uidLimit, metadataLimit = 253, 64, 8 << 10
 )
 
 var (
-	// errBounds is an answer or an event that exceeds the bounds of its API server.
+	// errBounds is the error for a response or an event that exceeds the bounds of its API server.
 	errBounds = errors.New("the answer exceeds the limits for one cluster")
-	// errTooLarge is one of too many bytes.
+	// errTooLarge is the error for too many bytes.
 	errTooLarge = beyond("it is too large")
 )
 
-// Bounds limit the memory that one of many API servers takes (NAA-12). An answer or event of more than 64 KiB is read
-// and decoded while no other one is.
+// Bounds limit the memory for one of many API servers (NAA-12). Responses and events of more than 64 KiB are read and
+// decoded one at a time.
 type Bounds struct {
-	// Pages limits the objects of a list, and of the beginning of a stream: pages of 500 objects.
+	// Pages limits the objects of a list, and of the beginning of a stream, in pages of 500 objects.
 	Pages int
-	// Timeout limits the time of either.
+	// Timeout limits the time of a list, and of the beginning of a stream.
 	Timeout time.Duration
-	// Exceeded is called with the kind and the reason when a list or a stream is beyond a limit.
+	// Exceeded is called with the kind and the reason when a list or a stream exceeds a limit.
 	Exceeded func(kind string, reason error)
 
 	large chan struct{}
@@ -54,7 +54,7 @@ func beyond(format string, values ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errBounds}, values...)...)
 }
 
-// Client returns an HTTP client whose answers are bounded. Streams are bounded by their decoder.
+// Client returns an HTTP client whose responses are bounded. Streams are bounded by their decoder.
 func (b *Bounds) Client(of *http.Client) *http.Client {
 	bounded := *of
 	bounded.Transport = &boundedTransport{b, of.Transport}
@@ -79,12 +79,13 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// boundedBody is an answer. Its room is kept until it is closed, which is after it was decoded where it may be large.
+// boundedBody is the body of a response. It has its slot until it is closed, which is after decoding if it may be
+// large.
 type boundedBody struct {
 	io.ReadCloser
 	ctx  context.Context
 	slot slot
-	// read has been read, and left may be read.
+	// read is the number of bytes that were read, and left of those that may be read.
 	read, left int
 }
 
@@ -107,13 +108,13 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// slot is the right to have one answer of more than 64 KiB in memory.
+// slot is the permission to have one response of more than 64 KiB in memory.
 type slot struct {
 	bounds *Bounds
 	taken  atomic.Bool
 }
 
-// take waits for the right as soon as so much has been read that it is needed.
+// take waits for the permission as soon as the number of bytes that were read requires it.
 func (r *slot) take(ctx context.Context, read int) error {
 	switch {
 	case r.bounds == nil:
@@ -136,7 +137,7 @@ func (r *slot) giveBack() {
 	}
 }
 
-// readAnswer reads an answer into a buffer that doubles, so that little garbage is left.
+// readAnswer reads a response into a buffer that doubles, so that little garbage is left.
 func readAnswer(body io.Reader) ([]byte, error) {
 	var raw []byte
 	for {
@@ -152,10 +153,10 @@ func readAnswer(body io.Reader) ([]byte, error) {
 	}
 }
 
-// steadily is the size from which on buffers grow by as much each time.
+// steadily is the size from which buffers grow by this amount instead of doubling.
 const steadily = 4 << 20
 
-// withCapacity returns the bytes with room for as many more.
+// withCapacity returns the bytes with capacity for the given number of further bytes.
 func withCapacity(raw []byte, more int) []byte {
 	if len(raw)+more <= cap(raw) {
 		return raw
@@ -176,14 +177,14 @@ func checkObject(object metav1.Object) error {
 	return nil
 }
 
-// exceeded reports an error that is beyond a limit.
+// exceeded reports an error about a limit.
 func (f *Follower) exceeded(err error) {
 	if f.Bounds != nil && errors.Is(err, errBounds) {
 		f.Bounds.Exceeded(f.Name, err)
 	}
 }
 
-// watchOver reports a beginning that is not over in time.
+// watchOver reports a beginning that does not end in time.
 func (f *Follower) watchOver(b *beginning) {
 	if f.Bounds == nil || b.over {
 		return

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// filtered is a stream whose events go through a function that may leave some out. The library's own filter waits for
-// ever for a reader of an event that was at hand when it was stopped.
+// filtered is a stream whose events go through a function that may leave some out. client-go's own filter blocks for
+// ever if it is stopped while an event waits for a reader.
 type filtered struct {
 	watch.Interface
 	result chan watch.Event

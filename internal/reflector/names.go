@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names are the objects that there are. They are kept as hashes of 64 bits without pointers, a tenth of the memory of
-// the names: of 300,000 objects, two have the same hash once in 400 million lists, and nobody can choose names for
-// that, as the seed is random.
+// Names are the existing objects. They are stored as hashes of 64 bits without pointers, a tenth of the memory of the
+// names: of 300,000 objects, two have the same hash once in 400 million lists, and names cannot be chosen for that,
+// because the seed is random.
 type Names struct {
-	// all is set if nothing was known before, so that nothing is gone; then no name is kept.
+	// all is set if no object was known before, so that none can have been deleted. Then no name is stored.
 	all    bool
 	hashes map[uint64]struct{}
 }
@@ -48,10 +48,10 @@ func (n Names) remove(object metav1.Object) {
 	delete(n.hashes, hashOf(object.GetNamespace(), object.GetName()))
 }
 
-// All reports that nothing is gone, as nothing was known before.
+// All reports whether no object can have been deleted, because none was known before.
 func (n Names) All() bool { return n.all }
 
-// Has reports whether an object that was known is still there.
+// Has reports whether a known object still exists.
 func (n Names) Has(namespace, name string) bool {
 	if n.all {
 		return true

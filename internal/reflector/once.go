@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// List reads all objects of a kind once, page by page, as they were when it began, and hands each over; Set, Remove and
-// Retain of the kind are not used. A page is in memory at a time. An object that cannot be decoded comes with its
-// metadata or its name, as in a watch.
+// List reads all objects of a kind once, page by page, as they were when it began, and hands each over; Set, Remove
+// and Retain of the kind are not used. One page is in memory at a time. Of an object that cannot be decoded, the
+// metadata or the name is handed over, as in a watch.
 func List(ctx context.Context, client rest.Interface, kind Kind, log logr.Logger,
 	each func(runtime.Object) error) error {
 	_, err := New(kind, client, clock.RealClock{}, log).readList(ctx, each)

@@ -97,8 +97,8 @@ func (p *protobuf) decodeEvent(frame []byte, bad undecodable) (watch.EventType, 
 	return kind, object, err
 }
 
-// beginsFrame reports whether a byte is the first one of a frame, which is the highest of its length. No JSON begins
-// with one so small, nor does a frame that is not too long with one as large as those of JSON.
+// beginsFrame reports whether a byte is the first one of a frame, which is the highest of its length. JSON never
+// begins with such a small byte, and a frame within the limit never begins with one that begins JSON.
 func beginsFrame(first byte) bool { return first <= lineLimit>>24 }
 
 // readFrame reads a frame: its length in four bytes, the highest first, and as many bytes.
@@ -127,7 +127,7 @@ func (d *decoder) readFrame() error {
 // readAtOnce is the size of a frame's first read: most are shorter.
 const readAtOnce = 64 << 10
 
-// eof returns io.EOF for a stream that has ended, wherever.
+// eof returns io.EOF for a stream that has ended at any point.
 func eof(err error) error {
 	if net.IsProbableEOF(err) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF

@@ -1,8 +1,8 @@
-// Package reflector follows the objects of one kind in a cluster without keeping the objects: a reflector of client-go
-// whose store is the functions of a Kind. Objects are decoded into slices of their types (stream.go), handed over as
-// they arrive (beginning.go) and forgotten. The end of a list has the existing objects, so that objects that were
-// deleted while no watch ran are removed, too. A silent stream is opened anew (silence.go), and one object that cannot
-// be decoded does not hold up the others (stream.go).
+// Package reflector follows the objects of one kind in a cluster without storing the objects: a reflector of
+// client-go whose store is the functions of a Kind. Objects are decoded into partial types (stream.go), handed over
+// as they arrive (beginning.go) and dropped. The end of a list has the existing objects, so that objects that were
+// deleted while no watch ran are removed, too. A silent stream is opened anew (silence.go), and an object that cannot
+// be decoded does not delay others (stream.go).
 package reflector
 
 import (
@@ -38,25 +38,26 @@ type Kind struct {
 	// Name in logs.
 	Name     string
 	Resource schema.GroupVersionResource
-	// Namespace and LabelSelector narrow it; empty means all.
+	// Namespace and LabelSelector limit the objects; empty means all.
 	Namespace, LabelSelector string
 	// New returns an object to decode into.
 	New func() runtime.Object
-	// Message, if set, has the numbers of the object's fields in Protocol Buffers: the API server is asked for them,
-	// and may send JSON all the same.
+	// Message, if set, has the numbers of the object's fields in Protocol Buffers, which are then requested. The API
+	// server may still send JSON.
 	Message protodecode.Message
-	// Whole is set if objects are not slices but whole ones of Kubernetes' own kinds, which come as Protocol Buffers.
+	// Whole is set if objects have the complete types of Kubernetes' own kinds, which are sent as Protocol Buffers.
 	Whole bool
 
-	// Set and Remove record an object, Retain all existing ones: others are gone. No two of them are called at once.
+	// Set and Remove record an object. Retain gets all existing objects: others were deleted. They are not called
+	// concurrently.
 	Set    func(runtime.Object)
 	Remove func(namespace, name string)
 	Retain func(Names)
-	// Lag, if set, receives how long an event took from its arrival until its receiver had it.
+	// Lag, if set, receives the time from the arrival of an event until its object was handed over.
 	Lag func(time.Duration)
 	// First, if set, is called when the first list has been handed over.
 	First func()
-	// Bounds, if set, limit the memory of its answers; all kinds of one API server share them.
+	// Bounds, if set, limit the memory of responses; all kinds of one API server share them.
 	Bounds *Bounds
 	// Undecodable, if set, is called for each object that cannot be decoded, with the error. The object is passed to
 	// Set all the same, with its metadata or, if the metadata cannot be decoded, with its name: other objects must not
@@ -70,25 +71,25 @@ type Follower struct {
 	client rest.Interface
 	shape  *shape
 	log    logr.Logger
-	// contact also has the time of the last event; the reflector works on it before the next one is read.
+	// contact also has the time of the last event. The reflector handles an event before the next one is read.
 	contact *contact
 	synced  atomic.Bool
 
 	group *group
-	// anew is set while no version is known from which a watch could be resumed.
+	// anew is set while there is no version from which a watch could be resumed.
 	anew atomic.Bool
 
 	taking   sync.Mutex
 	versions versions
 	// current is the beginning of the last requested stream; nil if it has no beginning.
 	current *beginning
-	// begun is set with the first beginning: before it nothing was known.
+	// begun is set with the first beginning. Before it, no object was known.
 	begun bool
-	// end ends that stream, or the list that was asked for last.
+	// end ends that stream, or the last list that was requested.
 	end context.CancelCauseFunc
 }
 
-// New returns a follower that asks a client of the kind's group and version.
+// New returns a follower with a client of the kind's group and version.
 func New(kind Kind, client rest.Interface, c clock.Clock, log logr.Logger) *Follower {
 	f := &Follower{Kind: kind, client: client, log: log.WithValues("kind", kind.Name), contact: newContact(c)}
 	if !kind.Whole {
@@ -98,14 +99,14 @@ func New(kind Kind, client rest.Interface, c clock.Clock, log logr.Logger) *Foll
 	return f
 }
 
-// NewClient returns a client that reads slices of a group and version.
+// NewClient returns a client that reads partial types of a group and version.
 func NewClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, version)
 	return newClient(config, httpClient, version, scheme, "application/json")
 }
 
-// NewWholeClient returns a client that reads whole objects of Kubernetes' own kinds, which a scheme knows.
+// NewWholeClient returns a client that reads complete objects of Kubernetes' own kinds, which are in a scheme.
 func NewWholeClient(config *rest.Config, httpClient *http.Client, version schema.GroupVersion,
 	scheme *runtime.Scheme) (rest.Interface, error) {
 	return newClient(config, httpClient, version, scheme, protobufOrJSON)
@@ -129,10 +130,10 @@ func newClient(config *rest.Config, httpClient *http.Client, version schema.Grou
 	return client, nil
 }
 
-// Start follows until the context ends; it returns at once.
+// Start follows the kind until the context ends; it returns at once.
 func (f *Follower) Start(ctx context.Context) {
 	f.contact.start()
-	// It is given no type: the objects of a beginning are of one of our own.
+	// The type is not set, because the objects of a beginning have a type of this package.
 	reflector := cache.NewReflectorWithOptions(f.listWatch(), nil, store{f}, cache.ReflectorOptions{
 		Name: "follow/" + f.Name, TypeDescription: f.Name, Backoff: Backoff(),
 	})
@@ -141,8 +142,8 @@ func (f *Follower) Start(ctx context.Context) {
 }
 
 // Backoff returns the pauses between two attempts of a reflector: 10 to 15 s at most. An outage may need two, one
-// before a watch and one before the list, and the known objects must be right within a minute. The library's own go up
-// to a minute each.
+// before a watch and one before the list, and the known objects must be right within a minute. client-go's own pauses
+// grow to a minute each.
 func Backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 10 * time.Second}
 }
@@ -150,7 +151,7 @@ func Backoff() *wait.Backoff {
 // Synced reports whether the first list has been handed over.
 func (f *Follower) Synced() bool { return f.synced.Load() }
 
-// pageSize bounds the memory of a list that is not streamed: pages of real Shoots have some megabytes.
+// pageSize limits the memory of a list that is not streamed: pages of real Shoots have some megabytes.
 const pageSize = 500
 
 var versionOfOptions = schema.GroupVersion{Version: "v1"}
@@ -196,7 +197,7 @@ func (f *Follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obje
 	return empty, nil
 }
 
-// watch opens a stream, which ends when nothing is heard of it.
+// watch opens a stream, which ends when nothing is received for too long.
 func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch, options.AllowWatchBookmarks = true, true
 	ctx, end := f.guard(ctx)
@@ -208,7 +209,7 @@ func (f *Follower) watch(ctx context.Context, options metav1.ListOptions) (watch
 	return &stream{inner, end}, nil
 }
 
-// guard returns a context that ends when nothing is heard for too long, or everything is to be listed anew.
+// guard returns a context that ends when nothing is received for too long, or when everything has to be listed anew.
 func (f *Follower) guard(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, end := f.contact.guard(ctx)
 	f.taking.Lock()
@@ -222,7 +223,7 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	begins, anew := options.SendInitialEvents != nil && *options.SendInitialEvents, f.anew.Load()
 	switch {
 	case begins && anew:
-		// The newest version, as the known one may never come.
+		// The newest version, because the known one may never be reached.
 		options.ResourceVersion = ""
 	case begins:
 	case anew:
@@ -244,8 +245,8 @@ func (f *Follower) open(ctx context.Context, options *metav1.ListOptions) (watch
 	return filter(inner, through), nil
 }
 
-// arrived notes that an event of whole objects has come. That a silent stream ends is no error, unless all is to be
-// listed anew.
+// arrived records that an event of complete objects has arrived. The end of a silent stream is no error, unless
+// everything has to be listed anew.
 func (f *Follower) arrived(ctx context.Context, beginning *beginning, event watch.Event) (watch.Event, bool) {
 	if event.Type != watch.Error {
 		f.contact.arrive()
@@ -292,7 +293,7 @@ func (f *Follower) measure() {
 	}
 }
 
-// store is the reflector's view of a follower.
+// store is the store of client-go's reflector.
 type store struct{ f *Follower }
 
 // Add implements cache.ReflectorStore.
@@ -342,10 +343,10 @@ func (s store) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s store) Resync() error { return nil }
 
-// Raw returns the body of an answer, or the error that the API server says.
+// Raw returns the body of a response, or the error that the API server reports.
 func Raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
-	// Only this looks into the body for what went wrong.
+	// Only Error reads the API server's reason from the body.
 	if err := result.Error(); err != nil {
 		return nil, err
 	}
@@ -357,7 +358,7 @@ func Get(ctx context.Context, client rest.Interface, resource, namespace, name s
 	return Raw(ctx, client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name))
 }
 
-// Into reads an object into a slice of its type.
+// Into reads an object into a partial type.
 func Into(ctx context.Context, client rest.Interface, resource, namespace, name string, into any) error {
 	body, err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).Stream(ctx)
 	if err != nil {
@@ -374,7 +375,8 @@ func Into(ctx context.Context, client rest.Interface, resource, namespace, name 
 	return nil
 }
 
-// IsAbsent reports whether an error means that the object does not exist, and not that its whole resource does not.
+// IsAbsent reports whether an error means that the object does not exist, and not that the API server has no such
+// resource.
 func IsAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -9,31 +9,31 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience limits the silence of a stream. API servers send a bookmark about once a minute to clients that ask for
-// bookmarks, so that a stream which is silent for twice that time is dead, even if it has not been closed.
+// patience limits the silence of a stream. API servers send a bookmark about once a minute to clients that request
+// bookmarks. So a stream that is silent for twice that time is dead, even if it has not been closed.
 const patience = 2 * time.Minute
 
 var (
-	// errSilent ends a stream so that it is opened anew where it was.
+	// errSilent ends a stream so that it is resumed.
 	errSilent = errors.New("nothing was heard for two minutes")
-	// errSilentAgain ends it so that everything is listed anew: some API servers send no bookmarks for some kinds, and
-	// only a list says that what is known of such a kind is still so.
+	// errSilentAgain ends a stream so that everything is listed anew: some API servers send no bookmarks for some
+	// kinds, and only a list confirms that the known state of such a kind is current.
 	errSilentAgain = errors.New("nothing was heard for two minutes, again")
 )
 
-// contact knows when something was heard of a kind: an event, a bookmark or a whole list. A stream that could be opened
-// is none: what stands between here and the API server may answer for it.
+// contact records when something was received of a kind: an event, a bookmark or a complete list. Opening a stream
+// does not count, because a proxy may respond in place of the API server.
 //
-// Its invariant: silence never says less than the time since the API server has last confirmed the state of the kind.
+// Its invariant: silence is never less than the time since the API server has last confirmed the state of the kind.
 type contact struct {
 	clock clock.Clock
-	// epoch is the time at which the follower was made; the others count from there. Nothing was heard while last is
-	// 0.
+	// epoch is the time at which the follower was made; the others count from there. Nothing was received while last
+	// is 0.
 	epoch         time.Time
 	started, last atomic.Int64
 	// arrived is the time of the last event.
 	arrived atomic.Int64
-	// inVain counts the streams in a row of which nothing was heard.
+	// inVain counts the streams in a row on which nothing was received.
 	inVain atomic.Int32
 }
 
@@ -44,13 +44,13 @@ func (c *contact) since() int64 { return int64(c.clock.Since(c.epoch)) + 1 }
 
 func (c *contact) start() { c.started.Store(c.since()) }
 
-// arrive notes that an event comes, whatever it says.
+// arrive records that an event arrives, whatever its content is.
 func (c *contact) arrive() { c.arrived.Store(c.since()) }
 
-// lag returns the time since the last event came.
+// lag returns the time since the last event arrived.
 func (c *contact) lag() time.Duration { return time.Duration(c.since() - c.arrived.Load()) }
 
-// heard notes that something was heard.
+// heard records that something was received.
 func (c *contact) heard() {
 	c.last.Store(c.since())
 	c.inVain.Store(0)
@@ -65,7 +65,7 @@ func (c *contact) silence() time.Duration {
 	return time.Duration(c.since() - last)
 }
 
-// guard returns a context for a stream or a list that ends when nothing is heard for too long.
+// guard returns a context for a stream or a list that ends when nothing is received for too long.
 func (c *contact) guard(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	go c.watch(ctx, end)

@@ -24,11 +24,11 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
-// shape decodes objects of one kind: it cuts them down to the fields that are read, and then decodes those. The
-// libraries' way parses each event seven times over, which was most of the cost of a garden of ten thousand Shoots.
+// shape decodes objects of one kind: it cuts them down to the fields that are read, and then decodes those. client-go
+// and apimachinery parse each event seven times, which was most of the cost of a garden of ten thousand Shoots.
 type shape struct {
 	event, item *jsonprune.Shape
-	// metadata and name are events with nothing but the object's metadata, and nothing but its name.
+	// metadata and name decode only the object's metadata, or only its name.
 	metadata, name *jsonprune.Shape
 	fresh          func() runtime.Object
 	// protobuf is nil if the kind is not read from Protocol Buffers.
@@ -40,7 +40,7 @@ type shape struct {
 // undecodable is called for an object that cannot be decoded.
 type undecodable func(namespace, name string, err error)
 
-// shapeOf returns the shape of a type, whose message is nil if its objects come as JSON alone.
+// shapeOf returns the shape of a type, whose message is nil if its objects are always JSON.
 func shapeOf(fresh func() runtime.Object, message protodecode.Message) *shape {
 	object := reflect.TypeOf(fresh()).Elem()
 	// A struct like metav1.WatchEvent, but with the kind's type.
@@ -90,7 +90,7 @@ func (s *shape) list(ctx context.Context, request *rest.Request, bad undecodable
 
 var errNoList = errors.New("the answer is no list of objects")
 
-// decodeList decodes the objects of a list one by one, as if each had come in an event.
+// decodeList decodes the objects of a list one by one, as if each had arrived in an event.
 func (s *shape) decodeList(raw []byte, bad undecodable, each func(runtime.Object) error) (*metav1.ListMeta, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return nil, fmt.Errorf("decoding a list: %w", errNoList)
@@ -180,9 +180,9 @@ func (f *Follower) stream(ctx context.Context, options *metav1.ListOptions,
 	return watch.NewStreamWatcher(d, apierrors.NewClientErrorReporter(500, "GET", "ClientWatchDecoding")), nil
 }
 
-// decoder reads the events of a watch, one a line of JSON, or one a frame of Protocol Buffers.
+// decoder reads the events of a watch, one in each line of JSON or in each frame of Protocol Buffers.
 type decoder struct {
-	// ctx ends when nothing is heard of the stream for too long.
+	// ctx ends when nothing is received for too long.
 	ctx     context.Context
 	shape   *shape
 	body    io.ReadCloser
@@ -198,7 +198,7 @@ type decoder struct {
 	failed func(error)
 }
 
-// lineLimit bounds an event.
+// lineLimit limits an event.
 const lineLimit = answerLimit
 
 // Decode implements watch.Decoder. It returns only events that the reflector gets.

@@ -21,14 +21,14 @@ import (
 // errTurnedBack ends a stream so that everything is listed anew: etcd was restored from a backup.
 var errTurnedBack = errors.New("resource versions were turned back")
 
-// versions records the progress of the API server's resource versions. A restored etcd counts its revisions on from the
-// backup. A kube-apiserver does not report that to a watch that is resumed from a later version: it sends only later
-// events, so that the changes by the restore are never sent. Once etcd has passed that version, no difference is
-// visible. So before a watch is resumed, the API server is asked for its version, and for the newest known object
-// (unchanged). Both only grow, unless etcd was restored.
+// versions records the progress of the API server's resource versions. A restored etcd continues to count its
+// revisions from the backup. kube-apiserver does not report that to a watch that is resumed from a later version: it
+// sends only later events, so that the changes by the restore are never sent. Once etcd has passed that version, no
+// difference is visible. So before a watch is resumed, the versions of the API server and of the newest known object
+// are read (unchanged). Both only grow, unless etcd was restored.
 //
-// Versions of a kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that are no
-// numbers are left alone.
+// Versions of one kind can be compared, those of several kinds cannot: they may be in several etcds. Versions that
+// are not numbers are not compared.
 type versions struct {
 	// latest is the last version of the API server, and before its version when the current list or stream was
 	// requested.
@@ -73,7 +73,7 @@ func (b *beginning) complete(version string) {
 	f.anew.Store(false)
 }
 
-// versionOf returns the number of a version, 0 if it is none.
+// versionOf returns the number of a version, 0 if it is not a number.
 func versionOf(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *Follower) unchanged(ctx context.Context) error {
 	list, err := f.page(ctx, f.requestIn(namespace, &options), func(object runtime.Object) error {
 		accessor, err := meta.Accessor(object)
 		if err != nil {
-			return nil //nolint:nilerr // The version of the list says enough.
+			return nil //nolint:nilerr // The version of the list is sufficient.
 		}
 		version := versionOf(accessor.GetResourceVersion())
 		same := newest == types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
@@ -114,7 +114,7 @@ func (f *Follower) unchanged(ctx context.Context) error {
 	switch {
 	case err != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)):
 		return err
-	case err != nil: // A reflector that gets this one waits, and resumes its watch.
+	case err != nil: // After this error, a reflector waits and resumes its watch.
 		return apierrors.NewTooManyRequests(fmt.Sprintf("asking how far %s are: %v", f.Resource.Resource, err), 0)
 	}
 	if version := versionOf(list.ResourceVersion); !turned && (version == 0 || version >= known.latest) {
@@ -125,7 +125,7 @@ func (f *Follower) unchanged(ctx context.Context) error {
 	return apierrors.NewResourceExpired(errTurnedBack.Error())
 }
 
-// turnedBack records that etcd was restored, and has all followers of the group list everything.
+// turnedBack records that etcd was restored, and makes all followers of the group list everything.
 func (f *Follower) turnedBack() {
 	f.log.Info("Resource versions were turned back, as by a restore of etcd; everything is listed anew")
 	if f.group != nil {
@@ -133,8 +133,8 @@ func (f *Follower) turnedBack() {
 	}
 }
 
-// Renew lists everything anew, as if nothing were known of the API server. The objects that are known stay until the
-// list is complete.
+// Renew lists everything anew, as if nothing were known of the API server. The known objects are kept until the list
+// is complete.
 func (f *Follower) Renew() {
 	f.anew.Store(true)
 	f.taking.Lock()
@@ -145,12 +145,12 @@ func (f *Follower) Renew() {
 	}
 }
 
-// group are followers of one cluster. A proof that its versions were turned back is true for all of them: a watch that
-// was not interrupted, or was resumed late, has none of its own.
+// group are the followers of one cluster. If one of them proves that versions were turned back, that is true for all.
+// A watch that was not interrupted, or was resumed late, cannot prove it.
 type group struct {
 	clock clock.PassiveClock
-	// pause is the least time between two times at which all are listed because of a proof. An API that goes on to
-	// count backwards must not cost more than that.
+	// pause is the minimum time between two times at which such a proof makes all followers list. It limits the cost
+	// of an API server that continues to count backwards.
 	pause time.Duration
 
 	mu      sync.Mutex
@@ -168,7 +168,7 @@ func Together(followers []*Follower, c clock.PassiveClock) {
 	}
 }
 
-// renew has all members list everything, except for the one that does so already.
+// renew makes all members list everything, except for the one that does so already.
 func (g *group) renew(prover *Follower) {
 	g.mu.Lock()
 	if !g.renewed.IsZero() && g.clock.Since(g.renewed) < g.pause {

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Write returns the right that asking an API server which does not always send selectors needs (SEL-12); everybody may
-// read its version.
+// Write returns the right that is needed to determine whether an API server sends selectors (SEL-12). No right is
+// needed to read its version.
 func Write(cluster feature.Cluster) feature.Write {
 	return feature.Write{Cluster: cluster, Group: authorizationv1.GroupName, Resource: "subjectaccessreviews", ClusterScoped: true, Verbs: []string{"create"}}
 }

@@ -1,4 +1,4 @@
-// Package selectors finds out whether an API server sends the selectors of list and watch requests to authorizers.
+// Package selectors determines whether an API server sends the selectors of list and watch requests to authorizers.
 package selectors
 
 import (
@@ -17,24 +17,25 @@ import (
 )
 
 const (
-	// selectorsKnownFor is the lifetime of an answer of the API server (SEL-13).
+	// selectorsKnownFor is the lifetime of a result (SEL-13).
 	selectorsKnownFor = 10 * time.Minute
-	// selectorsTimeout bounds the question (SEL-12).
+	// selectorsTimeout limits the request for a result (SEL-12).
 	selectorsTimeout = 10 * time.Second
 	selectorsProbe   = "is-kubernetes-feature-gate-AuthorizeWithSelectors=enabled?"
 )
 
-// alwaysSelectors is the version from which on API servers always send selectors (SEL-11).
+// alwaysSelectors is the first version in which API servers always send selectors (SEL-11).
 var alwaysSelectors = version.MajorMinor(1, 34)
 
-// Checker knows whether an API server sends selectors to authorizers (section 5.1). One request serves all callers: a caller that arrives meanwhile waits
-// for the same answer as long as its own context allows, and the end of its context does not affect other callers.
+// Checker determines whether an API server sends selectors to authorizers (section 5.1). One request serves all
+// callers: a caller that arrives meanwhile waits for the same result as long as its own context allows, and the end
+// of its context does not affect other callers.
 type Checker struct {
 	// Client reads from the API server.
 	Client rest.Interface
 	Clock  clock.PassiveClock
 
-	// asking has the question that is being asked.
+	// asking has the present request.
 	asking   singleflight.Group
 	mu       sync.Mutex
 	forever  bool
@@ -42,7 +43,7 @@ type Checker struct {
 	asked    time.Time
 }
 
-// Possible answers from memory, or asks.
+// Possible returns the stored result, or requests it.
 func (s *Checker) Possible(ctx context.Context) (bool, error) {
 	if possible, known := s.recall(); known {
 		return possible, nil
@@ -58,7 +59,7 @@ func (s *Checker) Possible(ctx context.Context) (bool, error) {
 }
 
 func (s *Checker) ask(ctx context.Context) (bool, error) {
-	if possible, known := s.recall(); known { // The answer came in between.
+	if possible, known := s.recall(); known { // The result arrived in between.
 		return possible, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, selectorsTimeout)
@@ -79,7 +80,7 @@ func (s *Checker) ask(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
-// Known is the answer as far as it is known without a request. It waits for nobody.
+// Known returns the result if it is known without a request. It never waits.
 func (s *Checker) Known() (possible, known bool) {
 	if !s.mu.TryLock() {
 		return false, false
@@ -116,7 +117,8 @@ func (s *Checker) isRecent(ctx context.Context) (bool, error) {
 	return parsed.AtLeast(alwaysSelectors), nil
 }
 
-// keepsSelectors sends a review with a selector and looks whether it comes back: API servers drop fields of features that are off.
+// keepsSelectors sends a review with a selector and checks that the response has it, because API servers drop fields
+// of features that are off.
 func (s *Checker) keepsSelectors(ctx context.Context) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},

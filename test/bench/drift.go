@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/espalier-project/espalier/test/env/harness"
 )
@@ -104,11 +106,11 @@ func (d *drift) change(ctx context.Context, n, workers int, pace time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	events, err := d.resource.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	// An API server that is busy with the writes may end a watch.
+	events, err := toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: d.resource.Watch})
 	if err != nil {
 		return nil, err
 	}
-	defer events.Stop()
 	began := make([]time.Time, n)
 	done := make(chan error, 1)
 	go func() {

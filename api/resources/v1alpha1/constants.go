@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Types of conditions, which resource-manager sets (MRA-6).
+// Types of the conditions that resource-manager sets (MRA-6).
 const (
 	// ResourcesApplied reports whether all objects were applied.
 	ResourcesApplied ConditionType = "ResourcesApplied"
@@ -8,7 +8,7 @@ const (
 	ResourcesHealthy ConditionType = "ResourcesHealthy"
 	// ResourcesProgressing reports whether an object is still being rolled out: False is good.
 	ResourcesProgressing ConditionType = "ResourcesProgressing"
-	// Ready, Reconciling and Stalled follow from the other conditions, for clients that judge objects by kstatus. They are set if
+	// Ready, Reconciling and Stalled follow from the other conditions, for clients that use kstatus. They are set if
 	// controllers.managedResource.readyCondition is true.
 	Ready       ConditionType = "Ready"
 	Reconciling ConditionType = "Reconciling"
@@ -17,89 +17,103 @@ const (
 
 // Statuses of conditions.
 const (
-	// ConditionTrue: the type of the condition holds.
+	// ConditionTrue means that the condition holds.
 	ConditionTrue ConditionStatus = "True"
-	// ConditionFalse: the type of the condition does not hold.
+	// ConditionFalse means that the condition does not hold.
 	ConditionFalse ConditionStatus = "False"
-	// ConditionUnknown: it is not known whether the type holds, as before the first check.
+	// ConditionUnknown means that it is unknown whether the condition holds, for example before the first check.
 	ConditionUnknown ConditionStatus = "Unknown"
-	// ConditionProgressing of ResourcesApplied only: manifests are being applied, or objects that no manifest has are being deleted.
+	// ConditionProgressing is a status of ResourcesApplied only: manifests are being applied, or objects without a
+	// manifest are being deleted.
 	ConditionProgressing ConditionStatus = "Progressing"
 )
 
-// Reasons of conditions (MRS-5 … MRS-13). A health check that fails has a reason of its own, such as DeploymentUnhealthy: the kind, and Unhealthy,
-// Missing or Progressing.
+// Reasons of conditions (MRS-5 … MRS-13). Other reasons of failed health checks consist of the kind and Unhealthy,
+// Missing or Progressing: for example DeploymentUnhealthy.
 const (
 	// ReasonConditionInitialized is the reason of each condition before the first run.
 	ReasonConditionInitialized = "ConditionInitialized"
-	// ReasonApplySucceeded with ResourcesApplied=True: each object matches its manifest.
+	// ReasonApplySucceeded is a reason of ResourcesApplied=True: each object matches its manifest.
 	ReasonApplySucceeded = "ApplySucceeded"
-	// ReasonApplyFailed with ResourcesApplied=False: the message names the objects that could not be applied, and the errors.
+	// ReasonApplyFailed is a reason of ResourcesApplied=False: the message names the objects that could not be
+	// applied, and the errors.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonApplyProgressing with ResourcesApplied=Progressing: changed manifests are being applied.
+	// ReasonApplyProgressing is a reason of ResourcesApplied=Progressing: changed manifests are being applied.
 	ReasonApplyProgressing = "ApplyProgressing"
-	// ReasonDecodingFailed with ResourcesApplied=False: the message names the documents that are no manifests. No object is deleted.
+	// ReasonDecodingFailed is a reason of ResourcesApplied=False: the message names the documents that are not
+	// manifests. No object is deleted.
 	ReasonDecodingFailed = "DecodingFailed"
-	// ReasonCannotReadSecret with ResourcesApplied=False: a Secret of spec.secretRefs is missing or cannot be read. No object is touched.
+	// ReasonCannotReadSecret is a reason of ResourcesApplied=False: a Secret of spec.secretRefs is missing or cannot
+	// be read. No object is changed.
 	ReasonCannotReadSecret = "CannotReadSecret"
-	// ReasonDeletionFailed with ResourcesApplied=False: the message names the objects whose deletion was refused.
+	// ReasonDeletionFailed is a reason of ResourcesApplied=False: the message names the objects whose deletion was
+	// refused.
 	ReasonDeletionFailed = "DeletionFailed"
-	// ReasonDeletionPending with ResourcesApplied=Progressing: the message names the objects that are still being deleted, and their
-	// finalizers. The conditions of health have it while the ManagedResource is being deleted.
+	// ReasonDeletionPending is a reason of ResourcesApplied=Progressing: the message names the objects that are still
+	// being deleted, and their finalizers. The health conditions have it, too, while the ManagedResource is being
+	// deleted.
 	ReasonDeletionPending = "DeletionPending"
-	// ReasonDeletionHeld with ResourcesApplied=False: many objects, or those of some kinds, would be deleted because their manifests vanished; the message
-	// names them, and the value of AnnotationConfirmDeletion with which the run goes on at once.
+	// ReasonDeletionHeld is a reason of ResourcesApplied=False: many objects, or objects of critical kinds, would be
+	// deleted because their manifests vanished. The message names them, and the value of AnnotationConfirmDeletion
+	// that lets the run continue at once.
 	ReasonDeletionHeld = "DeletionHeld"
-	// ReasonReleaseOfOrphansFailed with ResourcesApplied=False: an object with AnnotationMode could not be released.
+	// ReasonReleaseOfOrphansFailed is a reason of ResourcesApplied=False: an object with AnnotationMode could not be
+	// released.
 	ReasonReleaseOfOrphansFailed = "ReleaseOfOrphanedResourcesFailed"
-	// ReasonIgnored of all three conditions: the ManagedResource has AnnotationIgnore, and nothing is done.
+	// ReasonIgnored is the reason of all three conditions if the ManagedResource has AnnotationIgnore: it is not
+	// reconciled.
 	ReasonIgnored = "ManagedResourceIgnored"
-	// ReasonChecksPending with ResourcesHealthy and ResourcesProgressing: the new objects were not checked yet.
+	// ReasonChecksPending is a reason of ResourcesHealthy and ResourcesProgressing: the new objects were not checked
+	// yet.
 	ReasonChecksPending = "ChecksPending"
-	// ReasonResourcesHealthy with ResourcesHealthy=True: all objects are healthy.
+	// ReasonResourcesHealthy is the reason of ResourcesHealthy=True: all objects are healthy.
 	ReasonResourcesHealthy = "ResourcesHealthy"
-	// ReasonResourcesReady with Ready=True: all objects are applied, healthy and rolled out.
+	// ReasonResourcesReady is the reason of Ready=True: all objects are applied, healthy and rolled out.
 	ReasonResourcesReady = "ResourcesReady"
-	// ReasonResourcesRolledOut with ResourcesProgressing=False: all objects are rolled out.
+	// ReasonResourcesRolledOut is the reason of ResourcesProgressing=False: all objects are rolled out.
 	ReasonResourcesRolledOut = "ResourcesRolledOut"
-	// ReasonHealthCheckError with ResourcesHealthy=Unknown or False: an object could not be read or checked; the
-	// message has the error.
+	// ReasonHealthCheckError is a reason of ResourcesHealthy=Unknown or False: an object could not be read or
+	// checked; the message has the error.
 	ReasonHealthCheckError = "HealthCheckError"
 )
 
 // Annotations and labels (contract, managed-resources 1.3).
 const (
-	// AnnotationIgnore on a ManagedResource or on an object: leave it alone.
+	// AnnotationIgnore on a ManagedResource or on an object keeps resource-manager from changing it.
 	AnnotationIgnore = "resources.gardener.cloud/ignore"
-	// AnnotationMode on an object, with the value ModeIgnore: the object is released.
+	// AnnotationMode with the value ModeIgnore on an object makes resource-manager release the object.
 	AnnotationMode = "resources.gardener.cloud/mode"
 	// ModeIgnore is the only value of AnnotationMode.
 	ModeIgnore = "Ignore"
-	// AnnotationSkipHealthCheck on a live object: it counts as healthy and rolled out.
+	// AnnotationSkipHealthCheck on a live object makes it count as healthy and rolled out.
 	AnnotationSkipHealthCheck = "resources.gardener.cloud/skip-health-check"
-	// AnnotationDeleteOnInvalidUpdate on an object: delete and create it again when an update is refused as invalid.
+	// AnnotationDeleteOnInvalidUpdate on an object lets resource-manager delete and create it again when an update is
+	// refused as invalid.
 	AnnotationDeleteOnInvalidUpdate = "resources.gardener.cloud/delete-on-invalid-update"
 	// AnnotationDeletionPropagationOnInvalidUpdate is the propagation policy of that deletion.
 	AnnotationDeletionPropagationOnInvalidUpdate = "resources.gardener.cloud/deletion-propagation-on-invalid-update"
-	// AnnotationKeepObject on a live object: never delete it.
+	// AnnotationKeepObject on a live object keeps resource-manager from deleting it.
 	AnnotationKeepObject = "resources.gardener.cloud/keep-object"
-	// AnnotationPreserveReplicas on an object: spec.replicas of the live object is kept.
+	// AnnotationPreserveReplicas on an object keeps spec.replicas of the live object.
 	AnnotationPreserveReplicas = "resources.gardener.cloud/preserve-replicas"
-	// AnnotationPreserveResources on an object: the resources of the live containers are kept.
+	// AnnotationPreserveResources on an object keeps the resources of the live containers.
 	AnnotationPreserveResources = "resources.gardener.cloud/preserve-resources"
-	// AnnotationLeaveAloneUntil on a live object or on a ManagedResource, a time in RFC 3339: nothing is repaired there until then.
+	// AnnotationLeaveAloneUntil on a live object or on a ManagedResource is a time in RFC 3339 until which nothing is
+	// repaired there.
 	AnnotationLeaveAloneUntil = "resources.gardener.cloud/leave-alone-until"
-	// AnnotationLeaveAloneReason next to AnnotationLeaveAloneUntil is the reason, for people.
+	// AnnotationLeaveAloneReason is the reason for AnnotationLeaveAloneUntil, for people.
 	AnnotationLeaveAloneReason = "resources.gardener.cloud/leave-alone-reason"
-	// AnnotationAllowHolds on a ManagedResource, "true" or "false": whether AnnotationLeaveAloneUntil counts on its live objects.
-	// Unset means the value of the configuration.
+	// AnnotationAllowHolds on a ManagedResource decides whether AnnotationLeaveAloneUntil has an effect on its live
+	// objects: "true" or "false". Unset means the value of the configuration.
 	AnnotationAllowHolds = "resources.gardener.cloud/allow-holds"
-	// AnnotationConfirmDeletion on a ManagedResource confirms a deletion that waits (ReasonDeletionHeld), by the checksum of its objects. resource-manager
-	// sets it when the wait is over, and removes it when nothing is to be deleted.
+	// AnnotationConfirmDeletion on a ManagedResource confirms a deletion that waits (ReasonDeletionHeld), by the
+	// checksum of the objects to be deleted. resource-manager sets it when the wait is over, and removes it when
+	// nothing is to be deleted.
 	AnnotationConfirmDeletion = "resources.gardener.cloud/confirm-deletion"
-	// AnnotationFinalizeDeletionAfter on a live object: its finalizers are removed so long after its deletion.
+	// AnnotationFinalizeDeletionAfter on a live object is the time from its deletion until its finalizers are
+	// removed.
 	AnnotationFinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
-	// AnnotationOrigin names the ManagedResource that an object comes from.
+	// AnnotationOrigin names the ManagedResource of an object.
 	AnnotationOrigin = "resources.gardener.cloud/origin"
 	// AnnotationDescription asks people not to edit the object; resource-manager sets it on every managed object.
 	AnnotationDescription = "resources.gardener.cloud/description"
@@ -115,11 +129,12 @@ const (
 	// AnnotationCondemnedAt is the time at which the garbage collector marked the object for deletion, in RFC 3339 with
 	// nanoseconds.
 	AnnotationCondemnedAt = "resources.gardener.cloud/condemned-at"
-	// AnnotationCondemnedAs is a digest of the metadata that the object had then. A mark has no effect once the object has changed.
+	// AnnotationCondemnedAs is a digest of the metadata that the object had when it was marked. A mark has no effect
+	// once the object has changed.
 	AnnotationCondemnedAs = "resources.gardener.cloud/condemned-as"
 	// AnnotationReferencePrefix starts the annotations that keep garbage-collectable objects.
 	AnnotationReferencePrefix = "reference.resources.gardener.cloud/"
-	// AnnotationOperation on a ManagedResource asks for an operation.
+	// AnnotationOperation on a ManagedResource requests an operation.
 	AnnotationOperation = "gardener.cloud/operation"
 	// OperationReconcile, OperationMigrate, OperationRestore and OperationWaitForState are the values of AnnotationOperation.
 	OperationReconcile    = "reconcile"
@@ -129,9 +144,9 @@ const (
 
 	// FinalizerName is the finalizer of the classes "resources" and "*", and the prefix of all others (MRK-3).
 	FinalizerName = "resources.gardener.cloud/gardener-resource-manager"
-	// DefaultClass is the class of ManagedResources that name none.
+	// DefaultClass is the class of ManagedResources that set none.
 	DefaultClass = "resources"
-	// AllClasses configured as class makes an instance responsible for every ManagedResource.
+	// AllClasses as configured class makes an instance responsible for every ManagedResource.
 	AllClasses = "*"
 	// BrotliSuffix ends the data keys whose values are compressed with Brotli (MRD-3).
 	BrotliSuffix = ".br"

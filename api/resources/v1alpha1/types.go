@@ -45,7 +45,8 @@ type ManagedResourceList struct {
 
 // ManagedResourceSpec selects the manifests that are applied to the target cluster (MRA-4).
 type ManagedResourceSpec struct {
-	// Class names the resource-manager that is responsible. Unset or empty means the default class, "resources".
+	// Class names the class of resource-manager that is responsible. Unset or empty means the default class,
+	// "resources".
 	// +optional
 	Class *string `json:"class,omitempty"`
 	// SecretRefs name the Secrets, in the ManagedResource's own namespace, whose data values are the manifests: YAML documents or JSON
@@ -54,10 +55,10 @@ type ManagedResourceSpec struct {
 	// InjectLabels are put on every managed object and on its pod template, over labels of the manifest. Unset means none.
 	// +optional
 	InjectLabels map[string]string `json:"injectLabels,omitempty"`
-	// ForceOverwriteLabels removes the labels that others put on managed objects. Unset means false.
+	// ForceOverwriteLabels removes labels that other clients put on managed objects. Unset means false.
 	// +optional
 	ForceOverwriteLabels *bool `json:"forceOverwriteLabels,omitempty"`
-	// ForceOverwriteAnnotations removes the annotations that others put on managed objects. Unset means false.
+	// ForceOverwriteAnnotations removes annotations that other clients put on managed objects. Unset means false.
 	// +optional
 	ForceOverwriteAnnotations *bool `json:"forceOverwriteAnnotations,omitempty"`
 	// KeepObjects leaves the managed objects in the target cluster when the ManagedResource is deleted or handed over
@@ -96,10 +97,10 @@ type ManagedResourceStatus struct {
 type ObjectReference struct {
 	corev1.ObjectReference `json:",inline"`
 
-	// Labels are the labels that were wanted when the object was applied last.
+	// Labels are the desired labels at the time when the object was last applied.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are the annotations that were wanted when the object was applied last.
+	// Annotations are the desired annotations at the time when the object was last applied.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

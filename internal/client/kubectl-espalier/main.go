@@ -1,4 +1,4 @@
-// kubectl-espalier is the client: it has the verbs about live objects.
+// kubectl-espalier is the client: a plugin of kubectl with commands about live objects.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == kubectl.Completer { // kubectl has it complete the arguments of kubectl espalier.
+	if filepath.Base(os.Args[0]) == kubectl.Completer { // kubectl runs this name for completion.
 		os.Args = slices.Insert(os.Args, 1, cobra.ShellCompRequestCmd)
 	}
 	process.Main(kubectl.Command())

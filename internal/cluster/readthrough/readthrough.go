@@ -1,8 +1,8 @@
-// Package readthrough gets objects from a cache, and asks the API server about those that the cache does not have
-// (WB-9 of the webhooks' contract): a new object may not have reached the cache yet, and a wrong "not found" would
-// refuse a correct request.
+// Package readthrough reads objects from a cache, and from the API server if the cache does not have them (WB-9 of
+// the webhooks' contract): a new object may not have reached the cache yet, and a wrong "not found" would refuse a
+// valid request.
 //
-// Such reads wait in a queue: the reads of one namespace do not keep others waiting.
+// Such reads wait in a queue, in which the namespaces take turns.
 package readthrough
 
 import (

@@ -33,7 +33,7 @@ func Command() process.Command {
 	}
 }
 
-// takeover prints what the process would write once it has begun.
+// takeover returns the verb that prints what the process would write after its start.
 func takeover() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return process.Takeover("admission-controller", flags.Add, func(ctx context.Context, _ *pflag.FlagSet, r *process.DryRun) error {
@@ -45,7 +45,7 @@ func takeover() process.Subcommand {
 	})
 }
 
-// replay is the verb that decides about audit logs once more.
+// replay returns the verb that repeats the decisions of audit logs.
 func replay() process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return admissioncontroller.Replay(flags.Add, func(file string) (*config.AdmissionControllerConfiguration, error) {
@@ -59,13 +59,13 @@ func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	return configuration(file)
 }
 
-// format is that of the configuration file.
+// format is the format of the configuration file.
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases,
 	Profiles: config.Profiles,
 }
 
-// subcommands print what the table of features says about a configuration.
+// subcommands returns the verbs that print what the table of features has for a configuration.
 func subcommands() []process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return admissioncontroller.Executable(flags.Add, func(*pflag.FlagSet) (*config.AdmissionControllerConfiguration, error) {

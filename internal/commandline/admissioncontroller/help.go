@@ -2,7 +2,7 @@ package admissioncontroller
 
 import "github.com/espalier-project/espalier/internal/process"
 
-// Texts of the help.
+// The texts of the help.
 const (
 	long = `It runs in the garden cluster, in two replicas or more, without leader election.
 

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// run starts what the table has and is switched on, and runs until a signal.
+// run starts the enabled features of the table, and runs until a signal.
 func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)
@@ -20,7 +20,7 @@ func run(cfg *config.AdmissionControllerConfiguration, log logr.Logger) error {
 		return err
 	}
 	if err := process.AddChecks(p.Manager, drain,
-		process.SyncCheck("informer-sync", p.Awaited, log), // Not ready before the graph is complete, not alive if it stays so (PRC-57, PRC-58).
+		process.SyncCheck("informer-sync", p.Awaited, log), // Not ready before the graph is complete, not live if that lasts (PRC-57, PRC-58).
 		process.Check{Name: "watch-contact", Ready: func(*http.Request) error { return p.Contact() }}); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func Command() process.Command {
 	}
 }
 
-// subcommands print what the table of features says about a configuration.
+// subcommands returns the verbs that print what the table of features has for a configuration.
 func subcommands() []process.Subcommand {
 	flags := &process.ConfigFlags{}
 	return nodeagentauthorizer.Executable(flags.Add, func(*pflag.FlagSet) (*config.NodeAgentAuthorizerConfiguration, error) {
@@ -43,7 +43,7 @@ func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	return configuration(file)
 }
 
-// configuration reads, defaults and validates the configuration. A resource-manager's is accepted, too (NAA-2).
+// configuration reads, defaults and validates the configuration. A resource-manager's file is also accepted (NAA-2).
 func configuration(flags *process.ConfigFlags) (*config.NodeAgentAuthorizerConfiguration, []string, error) {
 	cfg := &config.NodeAgentAuthorizerConfiguration{}
 	warnings, err := flags.Read(format, cfg)

@@ -12,13 +12,13 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// format is that of the configuration file. A resource-manager's is accepted, too (NAA-2).
+// format is the format of the configuration file. A resource-manager's file is also accepted (NAA-2).
 var format = process.FileFormat{
 	APIVersion: config.APIVersion, Kind: config.Kind, Profiles: config.Profiles,
 	Converted: map[string]func([]byte, bool) (any, []string, error){resourcemanager.Kind: fromResourceManager},
 }
 
-// fromResourceManager takes from a resource-manager's configuration what concerns the authorizer, and nothing else.
+// fromResourceManager returns the parts of a resource-manager's configuration that the authorizer uses.
 func fromResourceManager(content []byte, strict bool) (any, []string, error) {
 	file := &resourcemanager.ResourceManagerConfiguration{}
 	format := process.FileFormat{APIVersion: resourcemanager.APIVersion, Kind: resourcemanager.Kind, Aliases: resourcemanager.Aliases, Strict: strict}

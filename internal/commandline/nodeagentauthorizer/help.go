@@ -2,7 +2,7 @@ package nodeagentauthorizer
 
 import "github.com/espalier-project/espalier/internal/process"
 
-// Texts of the help.
+// The texts of the help.
 const (
 	long = `It runs next to the kube-apiserver of a shoot, or once for many shoots, in two replicas or more, without leader election.
 

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// run starts what the table has, and runs until a signal.
+// run starts the features of the table, and runs until a signal.
 func run(cfg *config.NodeAgentAuthorizerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)

@@ -32,10 +32,10 @@ func Command() process.Command {
 	}
 }
 
-// format is that of the configuration file.
+// format is the format of the configuration file.
 var format = process.FileFormat{APIVersion: config.APIVersion, Kind: config.Kind, Aliases: config.Aliases, Profiles: config.Profiles}
 
-// subcommands print what the table of features says about a configuration, and whether there is anything wrong with it.
+// subcommands returns the verbs that validate a configuration, and that print what the table of features has for it.
 func subcommands() []process.Subcommand {
 	flags := &options{ConfigFlags: &process.ConfigFlags{}}
 	configuration := func(set *pflag.FlagSet) (*config.ResourceManagerConfiguration, error) {
@@ -51,7 +51,7 @@ func readConfig(file *process.ConfigFlags) (any, []string, error) {
 	return o.configuration(nil)
 }
 
-// takeover prints what the first pass would write.
+// takeover returns the verb that prints what the first pass would write.
 func takeover() process.Subcommand {
 	flags := options{ConfigFlags: &process.ConfigFlags{}, anywhere: true}
 	return process.Takeover("resource-manager", flags.add, flags.rehearse)
@@ -65,10 +65,10 @@ func (o *options) rehearse(ctx context.Context, set *pflag.FlagSet, r *process.D
 	return resourcemanager.Rehearse(ctx, cfg, r)
 }
 
-// options are the command line.
+// options are the options of the command line.
 type options struct {
 	*process.ConfigFlags
-	// anywhere is set if the configuration is for a Pod, but may be read outside of one.
+	// anywhere is set if the configuration is for a Pod, but may be read on another machine.
 	anywhere              bool
 	extraTargetNamespaces []string
 	old                   oldFlags
@@ -98,7 +98,7 @@ func (o *options) configuration(flags *pflag.FlagSet) (*config.ResourceManagerCo
 	if cfg.LeaderElection.ResourceNamespace == "" {
 		cfg.LeaderElection.ResourceNamespace = process.InClusterNamespace()
 	}
-	// The old flags set what decides about defaults, such as whether a controller is enabled.
+	// The old flags set values that other defaults depend on, such as whether a controller is enabled.
 	warnings = append(warnings, o.old.apply(flags, cfg)...)
 	config.SetDefaults(cfg)
 	if len(o.extraTargetNamespaces) > 0 {

@@ -7,7 +7,7 @@ const (
 	targetVariable = "TARGET_KUBECONFIG"
 )
 
-// Texts of the help.
+// The texts of the help.
 const (
 	long = `It runs once per seed, where source and target are that seed, and once per shoot, where the source is the
 namespace of the shoot's control plane in the seed and the target is the shoot.

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// oldFlags are the flags from before there was a configuration file (OLD-50 … OLD-83). A flag that is set comes before the
-// file.
+// oldFlags are the flags from before the configuration file (OLD-50 … OLD-83). A flag that is set takes precedence
+// over the file.
 type oldFlags struct {
 	flags []oldFlag
 }
@@ -132,7 +132,7 @@ func (o *oldFlags) used(set *pflag.FlagSet) bool {
 	return false
 }
 
-// setDefaults are the defaults of a command line without a file, where they differ from those of a file (OLD-20).
+// setDefaults sets the defaults for a start without a file where they differ from those of a file (OLD-20).
 func (o *oldFlags) setDefaults(cfg *config.ResourceManagerConfiguration) {
 	workers, webhookWorkers := 10, true
 	cfg.Controllers.ManagedResource.ConcurrentSyncs = &workers

@@ -12,11 +12,11 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// probeBudget bounds the wait for a cache in a readiness probe (PRC-54). A cache that has synced answers at once, unless the process is starved:
-// a budget that a busy machine uses up before the cache is asked says that it has not synced.
+// probeBudget bounds the wait for a cache in a readiness probe (PRC-54). A synced cache responds at once, but on a
+// busy machine a smaller budget could be used up before that.
 const probeBudget = 200 * time.Millisecond
 
-// run starts what the table has and is switched on, and runs until a signal (PRC-10 … PRC-11).
+// run starts the enabled features of the table, and runs until a signal (PRC-10 … PRC-11).
 func run(cfg *config.ResourceManagerConfiguration, log logr.Logger) error {
 	drain := &process.Drain{}
 	ctx := process.SignalContext(drain)

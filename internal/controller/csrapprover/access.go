@@ -11,7 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are the objects that the approver reads: of requests that are decided, or that another approver decides, only the name is kept.
+// Reads are the objects that the approver reads. It keeps only the names of requests that are decided or that another
+// approver decides.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{
@@ -26,7 +27,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Writes are the decisions. The API server also asks for the right to approve what the signers sign.
+// Writes are the decisions. To approve, the API server also requires the permission for the signer.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Group: certificatesv1.GroupName, Resource: "certificatesigningrequests/approval", Verbs: []string{"update"}},

@@ -1,5 +1,5 @@
-// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. The decisions are in package csr;
-// here they are asked for, and written once.
+// Package csrapprover approves and denies the CertificateSigningRequests of kubelets and node agents. Package csr
+// makes the decisions; this package writes each decision once.
 package csrapprover
 
 import (
@@ -24,26 +24,26 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "csr-approver"
 
 // maxUser bounds the logged part of the requester's name, in bytes: the requester's certificate may have any name.
 const maxUser = 256
 
-// Options are all that the approver needs; each is required.
+// Options are the dependencies of the approver; all are required.
 type Options struct {
 	Config config.CSRApproverControllerConfig
-	// Requests reads CertificateSigningRequests of the target. A cache will do: writes are bound to the version that
-	// was judged.
+	// Requests reads CertificateSigningRequests of the target. It may be a cache, because a write has the version
+	// that was read as its precondition.
 	Requests client.Reader
-	// Approvals writes to the subresource approval of CertificateSigningRequests.
+	// Approvals writes to the approval subresource of CertificateSigningRequests.
 	Approvals client.SubResourceWriter
-	// Target and Source read the clusters themselves, Nodes of the one and Machines of the other.
+	// Target and Source read Nodes of the target and Machines of the source, without a cache.
 	Target, Source client.Reader
 	Metrics        *Metrics
 }
 
-// Reconciler judges CertificateSigningRequests.
+// Reconciler approves or denies CertificateSigningRequests.
 type Reconciler struct {
 	Options
 	rules csr.Rules
@@ -61,7 +61,7 @@ func New(o Options) *Reconciler {
 	}}
 }
 
-// Reconcile judges one request and writes the decision, unless another approver did.
+// Reconcile decides about one request and writes the decision, unless another approver already did.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Requests.Get(ctx, request.NamespacedName, object); err != nil {
@@ -88,13 +88,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// AddToManager adds the controller; what it watches is in the cache.
+// AddToManager adds the controller. The cache provides its events.
 func (r *Reconciler) AddToManager(mgr manager.Manager, requests cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{}, concerned()))
 }
 
-// concerned passes requests that are created or changed, if their signer is one of ours and nothing is decided yet
-// (CSR-1, CSR-2).
+// concerned passes requests that are created or changed, if this approver handles their signer and they are not
+// decided yet (CSR-1, CSR-2).
 func concerned() predicate.Predicate {
 	pending := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		request, ok := object.(*certificatesv1.CertificateSigningRequest)

@@ -12,10 +12,11 @@ import (
 	machinev1alpha1 "github.com/espalier-project/espalier/internal/externalapi/machine/v1alpha1"
 )
 
-// machineKind is the kind of Machines. All that is read of one is in its metadata.
+// machineKind is the kind of Machines. Only their metadata is read.
 var machineKind = machinev1alpha1.Machines.GroupVersion().WithKind("Machine")
 
-// liveView reads the present state; certificates are requested once in days, so that this costs less than any watch.
+// liveView reads the current state from the clusters. Certificates are requested once in days, so this costs less
+// than a watch.
 type liveView struct {
 	nodes, machines client.Reader
 	namespace       string
@@ -39,8 +40,8 @@ func (v *liveView) Machine(ctx context.Context, name string) (string, bool, erro
 	return machine.Labels[machinev1alpha1.NodeLabel], err == nil, err
 }
 
-// served distinguishes a Machine that is not found from Machines that are not served here: the API server answers both
-// with the same code. An unknown kind proves nothing about a machine.
+// served returns an error if the API server does not serve Machines. It answers with the same code as for a Machine
+// that does not exist, but then the absence of a Machine is not proven.
 func (v *liveView) served(ctx context.Context) error {
 	return v.machines.List(ctx, machines(), client.InNamespace(v.namespace), client.Limit(1))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are lists of the target, once in a period; nothing is kept.
+// Reads are lists of the target, once in each period. No object is kept.
 func Reads(*config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Resource: "secrets", Form: feature.List},

@@ -1,6 +1,7 @@
-// Package garbagecollector deletes ConfigMaps and Secrets of the target that are marked as collectable and that nothing refers to any more: a run
-// marks them for deletion, and a later one deletes those that still are (phases.go). Package references knows the references, and
-// package marked unmarks those to which something refers that passes this process.
+// Package garbagecollector deletes collectable ConfigMaps and Secrets of the target that nothing refers to any more:
+// a run marks them for deletion, and a later run deletes those that are still marked (phases.go). Package references
+// finds the references, and package marked removes the mark of an object when this process handles an object that
+// refers to it.
 package garbagecollector
 
 import (
@@ -32,29 +33,29 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "garbage-collector"
 
 const (
 	// parallel is the number of concurrent writes.
 	parallel = 10
-	// page is the number of objects in a page of a list: the objects are judged and dropped page by page.
+	// page is the number of objects in a page of a list: only one page is in memory at a time.
 	page = 500
-	// shown bounds the objects that an error or a line of the log names, and maxText the text of each, in bytes:
-	// together a line of readable length.
+	// shown bounds the objects in an error or a log line, and maxText the text of each, in bytes, so that a line
+	// stays readable.
 	shown   = 10
 	maxText = 512
 )
 
-// Options are all that the collector needs; each is required.
+// Options are the dependencies of the collector; all are required.
 type Options struct {
 	Config config.GarbageCollectorControllerConfig
-	// Namespaces restrict the collection; empty means all (COM-3). References do not cross namespaces, so that none is
-	// missed.
+	// Namespaces are the namespaces of the collection; empty means all (COM-3). References do not cross namespaces,
+	// so the collector finds all of them.
 	Namespaces []string
-	// Target lists and deletes in the target itself: what a cache has not seen yet must not cost anything its object.
+	// Target lists and deletes in the target, without a cache: a cache that is behind must not cause a deletion.
 	Target client.Client
-	// Marked receives the marked objects, and knows the objects to which objects that pass this process refer.
+	// Marked receives the marked objects, and has the references of the objects that this process handles.
 	Marked  *marked.Set
 	Clock   clock.PassiveClock
 	Metrics *Metrics
@@ -106,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
 }
 
-// later returns when the next run is after one in which deletions failed.
+// later returns the delay of the next run after a run in which deletions failed.
 func (r *Reconciler) later() time.Duration {
 	period := r.Config.SyncPeriod.Duration
 	if r.refused.first() {
@@ -115,12 +116,12 @@ func (r *Reconciler) later() time.Duration {
 	return period
 }
 
-// collectable selects what may be collected: whatever the controller of ManagedResources leaves to the collector (GC-13), which would stay for ever
-// otherwise (GC-15).
+// collectable selects the objects to collect, including those that the controller of ManagedResources leaves to the
+// collector (GC-13): otherwise they would stay forever (GC-15).
 var collectable = labels.SelectorFromSet(nil).Add(*mustValue(labels.NewRequirement(resourcesv1alpha1.LabelGarbageCollectableReference, selection.In,
 	[]string{"1", "t", "T", "true", "TRUE", "True"})))
 
-// mustValue returns a value that is made of constants; an error would be a fault of the program.
+// mustValue panics on an error. All values are constants, so an error is a bug.
 func mustValue[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -128,7 +129,7 @@ func mustValue[T any](value T, err error) T {
 	return value
 }
 
-// candidate is an object that is marked, and deleted later, if nothing refers to it: what its judgement needs of the version that was listed.
+// candidate is a collectable object, with the fields of the listed version that the decision needs.
 type candidate struct {
 	marked.Key
 	uid              types.UID
@@ -174,8 +175,8 @@ func (r *Reconciler) candidate(kind references.Kind, o *metav1.ObjectMeta) candi
 	}
 }
 
-// references lists all holders of references and returns their references. An error means that they are incomplete; a holder
-// that cannot be read protects its whole namespace (T3-8).
+// references lists all holders and returns their references. An error means that the references are incomplete. If a
+// holder cannot be read, all objects in its namespace count as used (T3-8).
 func (r *Reconciler) references(ctx context.Context) (*internalreferences.Graph, error) {
 	graph, specs := internalreferences.NewGraph(), ptr.Deref(r.Config.ScanPodSpecs, true)
 	unread := &unreadable{}
@@ -218,13 +219,14 @@ func (r *Reconciler) pages(ctx context.Context, list func() client.ObjectList, v
 	return nil
 }
 
-// aggregate returns the errors of deletions in the words of the contract (GC-10); of many it names some.
+// aggregate returns the errors of deletions in the format of the contract (GC-10). If there are many, it includes
+// only some.
 func aggregate(errs []error) error {
 	switch len(errs) {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("Could not delete all unused resources: 1 error occurred: %w", errs[0]) //nolint:revive,staticcheck // The words are given.
+		return fmt.Errorf("Could not delete all unused resources: 1 error occurred: %w", errs[0]) //nolint:revive,staticcheck // The contract gives the text.
 	}
 	texts := make([]string, 0, shown+1)
 	for _, err := range errs[:min(len(errs), shown)] {
@@ -233,10 +235,11 @@ func aggregate(errs []error) error {
 	if more := len(errs) - shown; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("Could not delete all unused resources: %d errors occurred: [%s]", len(errs), strings.Join(texts, ", ")) //nolint:revive,staticcheck // The words are given.
+	return fmt.Errorf("Could not delete all unused resources: %d errors occurred: [%s]", len(errs), strings.Join(texts, ", ")) //nolint:revive,staticcheck // The contract gives the text.
 }
 
-// AddToManager adds the controller: one worker, one request when it starts, and a run takes no longer than the period (GC-1, GC-3).
+// AddToManager adds the controller with one worker and one initial request. A run takes no longer than the period
+// (GC-1, GC-3).
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: 1, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: r.Config.SyncPeriod.Duration, RateLimiter: r.retries,

@@ -20,19 +20,19 @@ import (
 	internalreferences "github.com/espalier-project/espalier/internal/controller/garbagecollector/references"
 )
 
-// holderKind is a kind of objects that refer to others.
 type holderKind struct {
 	gvk      schema.GroupVersionKind
 	resource string
-	// optional kinds may not be there (GC-6); that the others are not served is an incomplete view.
+	// optional kinds may be missing in a cluster (GC-6); if another kind is not served, the references are
+	// incomplete.
 	optional bool
-	// specsOnly kinds are listed for the needs of their Pods, and not if only annotations count (GC-11).
+	// specsOnly kinds are listed for the references in their Pod specs, and not if only annotations count (GC-11).
 	specsOnly bool
 	whole     func() client.ObjectList
 }
 
-// holders are the kinds of GC-6, and two more: a Deployment that is rolled back needs what its older ReplicaSets refer to, and the next Pod of a
-// ServiceAccount what that gives it to pull images with.
+// holders are the kinds of GC-6, and two more: ReplicaSets, because a rollback of a Deployment needs the objects to
+// which its older ReplicaSets refer, and ServiceAccounts, because their Pods use their image pull secrets.
 var holders = []holderKind{
 	{gvk: appsv1.SchemeGroupVersion.WithKind("Deployment"), resource: "deployments", whole: func() client.ObjectList { return &appsv1.DeploymentList{} }},
 	{gvk: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resource: "statefulsets", whole: func() client.ObjectList { return &appsv1.StatefulSetList{} }},
@@ -46,8 +46,8 @@ var holders = []holderKind{
 	{gvk: references.PrometheusKind.WithVersion("v1"), resource: "prometheuses", optional: true, whole: unstructuredList(references.PrometheusKind.WithVersion("v1"))},
 }
 
-// unstructuredList makes lists of a kind that a CRD defines. If the CRD is not ours, objects may have any content, and an object that
-// does not fit the kind's type must not prevent reading the whole list.
+// unstructuredList makes lists of a kind that a CRD defines. If the CRD is not Gardener's, its objects may have any
+// content, and one object that does not match the kind's type must not make the list unreadable.
 func unstructuredList(gvk schema.GroupVersionKind) func() client.ObjectList {
 	return func() client.ObjectList {
 		l := &unstructured.UnstructuredList{}
@@ -56,7 +56,7 @@ func unstructuredList(gvk schema.GroupVersionKind) func() client.ObjectList {
 	}
 }
 
-// list returns the constructor of empty lists: of whole objects where their specs count, else of metadata.
+// list returns the constructor of empty lists: of full objects if their specs count, otherwise of metadata.
 func (k holderKind) list(specs bool) func() client.ObjectList {
 	if specs {
 		return k.whole
@@ -87,7 +87,7 @@ func addReferences(graph *internalreferences.Graph, kind holderKind, list client
 	})
 }
 
-// refersTo returns the references of an object: by annotations only where its metadata were listed.
+// refersTo returns the references of an object: only those in annotations if the list has only metadata.
 func refersTo(item runtime.Object, object metav1.Object) ([]references.Reference, error) {
 	if _, metadata := item.(*metav1.PartialObjectMetadata); metadata {
 		return references.FromAnnotations(object.GetAnnotations()), nil
@@ -95,13 +95,14 @@ func refersTo(item runtime.Object, object metav1.Object) ([]references.Reference
 	return references.FromObject(item)
 }
 
-// unreadable are the holders that could not be read in one look, some of them by name.
+// unreadable counts the holders that could not be read in one pass, and has the names of some.
 type unreadable struct {
 	count int
 	names []string
 }
 
-// add records an object and its field; the error of a parser would quote content.
+// add records an object and the field that cannot be read. It leaves out the parser's error, which would have content
+// of the object.
 func (u *unreadable) add(kind, namespace, name string, err error) {
 	if u.count++; len(u.names) < shown {
 		field := ""
@@ -118,5 +119,5 @@ func (u *unreadable) log(logger logr.Logger) {
 	}
 }
 
-// isUnknown reports whether a kind is not served, for whatever else an answer may mean.
+// isUnknown reports whether the error of a list means that the kind is not served.
 func isUnknown(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

@@ -17,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// learn passes the marked objects to the observers of references, before the first pass. Marks of objects that may not
-// be collected any more are removed: their owners have kept them.
+// learn passes the marked objects to the observers of references, before the first pass. It removes the marks of
+// objects that are not collectable any more, because their owners have kept them.
 func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 	var now []marked.Key
 	candidates := make(map[marked.Key]bool, len(all))
@@ -38,7 +38,7 @@ func (r *Reconciler) learn(ctx context.Context, all []candidate) {
 	}
 }
 
-// look lists all holders and separates unused objects from used ones. Without objects it lists nothing.
+// look lists all holders and separates unused objects from used ones. If there are no candidates, it lists nothing.
 func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []candidate, _ error) {
 	if len(all) == 0 {
 		return nil, nil, nil
@@ -57,8 +57,8 @@ func (r *Reconciler) look(ctx context.Context, all []candidate) (unused, used []
 	return unused, used, nil
 }
 
-// judge separates the objects to mark from those to delete now. An object that was spared is marked anew: something
-// referred to it.
+// judge separates the objects to mark from those to delete now. An object to which something referred
+// meanwhile is marked again.
 func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	for _, c := range unused {
 		switch {
@@ -71,7 +71,6 @@ func (r *Reconciler) judge(unused []candidate) (free, doomed []candidate) {
 	return free, doomed
 }
 
-// withMark returns the candidates that have a mark.
 func withMark(all []candidate) []candidate {
 	var found []candidate
 	for _, c := range all {
@@ -82,8 +81,8 @@ func withMark(all []candidate) []candidate {
 	return found
 }
 
-// each writes to objects, several at once. An object that has changed since it was listed is left for the next run, and a write that fails
-// stops no other (GC-9, GC-10).
+// each writes to several objects concurrently. An object that has changed since it was listed waits for the next run,
+// and a failed write does not stop the others (GC-9, GC-10).
 func (r *Reconciler) each(ctx context.Context, all []candidate, write func(context.Context, candidate) error) []error {
 	refused := make([]error, len(all))
 	failed := kit.Parallel(ctx, parallel, len(all), func(i int) error {
@@ -92,7 +91,7 @@ func (r *Reconciler) each(ctx context.Context, all []candidate, write func(conte
 			return nil
 		}
 		c := all[i]
-		// The text is an admission webhook's, and is remembered.
+		// An admission webhook may have written the text, which stays in memory.
 		refused[i] = fmt.Errorf("%s %s/%s: %s", marked.KindNames[c.Kind], c.Namespace, c.Name, meta.Shortened(err.Error(), maxText))
 		return refused[i]
 	})
@@ -111,7 +110,7 @@ func (r *Reconciler) unmark(ctx context.Context, c candidate) error {
 	return r.Marked.Unmark(ctx, marked.ByCollector, c.Key)
 }
 
-// mark marks the version of an object that was judged (GC-17).
+// mark marks an object, if its version is still the listed one (GC-17).
 func (r *Reconciler) mark(ctx context.Context, c candidate) error {
 	labels, annotations := internalreferences.Mark(c.content, r.Clock.Now())
 	err := marked.Patch(ctx, r.Target, c.Key, map[string]any{
@@ -126,7 +125,8 @@ func (r *Reconciler) mark(ctx context.Context, c candidate) error {
 	return nil
 }
 
-// delete deletes the version of an object that was listed, unless something that passed this process has referred to it meanwhile (GC-18).
+// delete deletes an object if its version is still the listed one, and if this process has not handled a reference to
+// it meanwhile (GC-18).
 func (r *Reconciler) delete(ctx context.Context, c candidate) error {
 	if r.Marked.Unmarked(c.Key) {
 		return nil

@@ -14,34 +14,35 @@ import (
 )
 
 const (
-	// retryDeletions is the delay of the next run after the first failed deletions: an API server that was away is
-	// back then.
+	// retryDeletions is the delay of the next run after the first failed deletions: long enough for an API server to
+	// restart.
 	retryDeletions = 5 * time.Minute
-	// refusedPeriods is the longest time, in periods, that an object whose deletion fails again and again is left alone.
+	// refusedPeriods is the longest back-off, in periods, for an object whose deletion fails repeatedly.
 	refusedPeriods = 24
 )
 
-// object identifies an object to delete; an object that is created again has another UID.
+// object identifies an object to delete. An object that is recreated has another UID.
 type object struct {
 	marked.Key
 	uid types.UID
 }
 
-// refusal is a mark or a deletion that failed: how often in a row, with which error, and when it is tried again.
+// refusal is the record of a failed mark or deletion: the number of failures in a row, the last error, and the time
+// of the next attempt.
 type refusal struct {
 	failures int
 	err      error
 	due      time.Time
 }
 
-// refusals give failed deletions a back-off of their own. Each retry lists all holders of references twice; an
-// admission webhook of a tenant must not cause that at the pace of other retries.
+// refusals are the back-offs of failed deletions. Each retry lists all holders of references twice, and an admission
+// webhook of a tenant must not cause that as often as other retries.
 //
-// Only one run at a time uses them; they remember only objects that the run has listed.
+// Only one run at a time uses them. They have only objects that the run has listed.
 type refusals map[object]refusal
 
-// split returns the objects that are due in this run, and the errors of those that back off. Objects that were not
-// listed any more are forgotten.
+// split returns the objects that are due in this run, and the errors of those that are in back-off. It drops objects
+// that are no longer listed.
 func (r refusals) split(all []candidate, now time.Time) (due []candidate, left []error) {
 	listed := make(map[object]bool, len(r))
 	for _, c := range all {
@@ -58,7 +59,8 @@ func (r refusals) split(all []candidate, now time.Time) (due []candidate, left [
 	return due, left
 }
 
-// failed records that a deletion failed: it is tried again in the next run, then after a period, and after twice as long each time.
+// failed records that a deletion failed: the next attempts are in the next run, then after a period, and then after
+// twice as long each time.
 func (r refusals) failed(o object, err error, now time.Time, period time.Duration) {
 	next := refusal{failures: r[o].failures + 1, err: err, due: now}
 	if next.failures > 1 {
@@ -77,10 +79,10 @@ func (r refusals) first() bool {
 	return false
 }
 
-// retries schedule the next run: soon after an incomplete view (COM-4), later after refused deletions.
+// retries schedules the next run: soon after an incomplete list (COM-4), later after refused deletions.
 type retries struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
-	// later is the delay after the last run, in nanoseconds; zero if its view was incomplete.
+	// later is the delay after the last run, in nanoseconds; zero if a list was incomplete.
 	later atomic.Int64
 }
 

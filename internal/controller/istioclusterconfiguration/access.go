@@ -30,7 +30,8 @@ func Reads(*config.ResourceManagerConfiguration) []feature.Read {
 	}
 }
 
-// Writes are the EnvoyFilters. Owner references that block a deletion need the right to set finalizers of Namespaces where that is enforced.
+// Writes are the EnvoyFilters. Where the API server checks it, an owner reference that blocks a deletion needs the
+// permission to update the finalizers of Namespaces.
 func Writes(*config.ResourceManagerConfiguration) []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Group: istio.Group, Resource: envoyFilters, Verbs: []string{"create", "update", "delete"}},

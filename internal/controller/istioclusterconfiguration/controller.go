@@ -1,6 +1,6 @@
-// Package istioclusterconfiguration keeps the EnvoyFilters with which the ingress gateways of a cluster limit their
-// connections. Package envoyfilter decides which ones; here watches fill its index while the kinds of Istio are
-// served, and the differences are written.
+// Package istioclusterconfiguration manages EnvoyFilters that limit the connections of a cluster's ingress gateways.
+// Package envoyfilter decides which ones. This package fills its index with watches while the kinds of Istio are
+// served, and writes the differences.
 package istioclusterconfiguration
 
 import (
@@ -25,33 +25,33 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "istio-cluster-configuration"
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
 	Config config.SwitchableControllerConfig
-	// Namespaces of the target that are watched; none means all.
+	// Namespaces are the watched namespaces of the target; none means all.
 	Namespaces []string
-	// Target is the connection for watches of the target; Client reads and writes it, past any cache.
+	// Target is the connection for watches of the target; Client reads and writes it without a cache.
 	Target cluster.Connection
 	Client client.Client
 	Clock  clock.WithTicker
 	Log    logr.Logger
 }
 
-// Reconciler repairs the EnvoyFilters of a source namespace. The name of a request is that of the namespace.
+// Reconciler reconciles the EnvoyFilters of a source namespace. The name of a request is the name of the namespace.
 type Reconciler struct {
 	Options
 	index *envoyfilter.Index
 }
 
-// New returns a reconciler that knows nothing yet.
+// New returns a reconciler with an empty index.
 func New(o Options) *Reconciler {
 	return &Reconciler{Options: o, index: envoyfilter.NewIndex(o.Namespaces)}
 }
 
-// AddToManager adds the controller and what it watches.
+// AddToManager adds the controller and its watches.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
 	watches, err := newWatches(r)
 	if err != nil {
@@ -60,8 +60,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Dur
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), watches)
 }
 
-// Reconcile writes all differences, whatever fails: an obstacle in one namespace does not affect others. An event
-// about it triggers the next try.
+// Reconcile attempts all writes: a failure in one namespace does not affect the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var failed []error
 	d := r.index.Decide(request.Name)
@@ -74,7 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, errors.Join(failed...)
 }
 
-// ensure creates or updates an EnvoyFilter. It leaves an EnvoyFilter of that name alone if another writer created it.
+// ensure creates or updates an EnvoyFilter. It does not change an EnvoyFilter of the same name that another writer
+// created.
 func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructured) error {
 	key := client.ObjectKeyFromObject(wanted)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -94,19 +94,19 @@ func (r *Reconciler) ensure(ctx context.Context, wanted *unstructured.Unstructur
 			return fmt.Errorf("EnvoyFilter %s already exists without the label %s=%s and is not changed", key, envoyfilter.LabelManagedBy, envoyfilter.ManagedBy)
 		}
 		if envoyfilter.Same(present, wanted) {
-			return nil // The event about it is under way.
+			return nil // Its event triggers the next run.
 		}
 		present.SetLabels(wanted.GetLabels())
 		present.SetOwnerReferences(wanted.GetOwnerReferences())
 		present.Object["spec"] = wanted.DeepCopy().Object["spec"]
-		if err := r.Client.Update(ctx, present); err != nil { // The version that was read is a precondition.
+		if err := r.Client.Update(ctx, present); err != nil { // Fails if its version changed.
 			return fmt.Errorf("updating EnvoyFilter %s: %w", key, err)
 		}
 		return nil
 	})
 }
 
-// remove deletes an EnvoyFilter in the form in which it was known, whose label and owner said that it is ours, and no other.
+// remove deletes an EnvoyFilter, if it is still the object with the known UID and version.
 func (r *Reconciler) remove(ctx context.Context, e envoyfilter.Existing) error {
 	object := envoyfilter.Empty(e.Namespace, e.Name)
 	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(e.UID), ResourceVersion: ptr.To(e.ResourceVersion)})

@@ -24,7 +24,7 @@ const (
 	envoyFilters     = "envoyfilters"
 )
 
-// wanted are the definitions without which there is nothing to do (ICC-1), and the versions that will do.
+// wanted are the required CustomResourceDefinitions (ICC-1), and the accepted versions of each.
 var wanted = map[string][]string{
 	destinationRules + "." + istio.Group: {"v1beta1", "v1", "v1alpha3"},
 	envoyFilters + "." + istio.Group:     {"v1alpha3"},
@@ -35,11 +35,11 @@ var (
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
-// watches fill the index while the kinds of Istio are served, and nothing else is followed until then. They are the
-// source of the controller.
+// watches fills the index while the kinds of Istio are served; until then it watches only their definitions. It is
+// the source of the controller.
 //
-// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch is
-// the current one.
+// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch
+// is the current one.
 type watches struct {
 	r    *Reconciler
 	core rest.Interface
@@ -57,13 +57,14 @@ func newWatches(r *Reconciler) (*watches, error) {
 	return &watches{r: r, core: core, served: map[string]string{}}, err
 }
 
-// Start implements source.TypedSource. The start does not wait for kinds that may never be served; nothing is decided before all is known.
+// Start implements source.TypedSource. It does not wait for kinds that may never be served; the index decides nothing
+// before all lists are complete.
 func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	w.queue, w.root = queue, ctx
 	return crdwatch.Follow(ctx, w.r.Target, wanted, w.changed, w.r.Clock, w.r.Log.WithName(Name))
 }
 
-// changed begins or ends to follow, as the definitions come and go.
+// changed starts or ends the watches when a definition is added or removed.
 func (w *watches) changed(definition, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

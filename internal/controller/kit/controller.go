@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Add gives a controller to a manager, together with everything that it watches; options.Reconciler is required.
+// Add adds a controller to a manager, together with all its sources; options.Reconciler is required.
 //
-// The library's builder gives the controller away first and adds its sources one after another. With a manager that
-// runs already, the controller begins with the first of them alone and holds its lock until that is synced, for which
-// the others wait.
+// The library's builder adds the controller first, and then its sources one by one. If the manager is already
+// running, the controller starts with the first source alone and holds its lock until that source is synced, and the
+// other sources wait for the lock.
 func Add[R comparable](mgr manager.Manager, name string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	return AddSharing(mgr, []string{name}, options, sources...)
 }
 
-// AddSharing is Add for several controllers that take requests from one queue, which the first one fills.
+// AddSharing is Add for several controllers that share one queue. The first one fills it.
 func AddSharing[R comparable](mgr manager.Manager, names []string, options controller.TypedOptions[R], sources ...source.TypedSource[R]) error {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
 	queue := sync.OnceValue(func() workqueue.TypedRateLimitingInterface[R] { return newTurns(names[0], options.RateLimiter) })

@@ -7,19 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// NoCreate passes no creation.
+// NoCreate filters out create events.
 func NoCreate(event.CreateEvent) bool { return false }
 
-// NoUpdate passes no update.
+// NoUpdate filters out update events.
 func NoUpdate(event.UpdateEvent) bool { return false }
 
-// NoDelete passes no deletion.
+// NoDelete filters out delete events.
 func NoDelete(event.DeleteEvent) bool { return false }
 
-// NoGeneric passes nothing from elsewhere.
+// NoGeneric filters out generic events.
 func NoGeneric(event.GenericEvent) bool { return false }
 
-// Retrieving returns the error of a reconciliation whose object could not be read: none if it is gone (COM-7).
+// Retrieving returns the error of reading a reconciled object: nil if the object is gone (COM-7).
 func Retrieving(err error) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil

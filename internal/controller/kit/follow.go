@@ -28,7 +28,7 @@ type Followed[K, R any] struct {
 	Kind     K
 	Resource schema.GroupVersionResource
 	Client   rest.Interface
-	// Selector selects objects by labels; empty means all. Whole is that of reflector.Kind.
+	// Selector selects objects by labels; empty means all. Whole has the meaning of reflector.Kind.Whole.
 	Selector string
 	Whole    bool
 	Objects  Objects[R]
@@ -42,7 +42,7 @@ type Objects[R any] struct {
 	set   func(runtime.Object) []R
 }
 
-// ObjectsOf returns the objects of the kind that a function of an index receives.
+// ObjectsOf returns the Objects of a kind, from the method of an index that receives them.
 func ObjectsOf[T, R any, P interface {
 	*T
 	runtime.Object
@@ -50,7 +50,7 @@ func ObjectsOf[T, R any, P interface {
 	return Objects[R]{func() runtime.Object { return P(new(T)) }, func(object runtime.Object) []R { return set(object.(P)) }}
 }
 
-// Follow follows a kind in some namespaces. It hands each event over in a call of tell.
+// Follow watches a kind in some namespaces. It calls notify with each event.
 func Follow[K, R any](
 	ctx context.Context, in []string, x Index[K, R], f Followed[K, R], notify func(func() []R), clock clock.WithTicker, log logr.Logger,
 ) {
@@ -72,7 +72,7 @@ func Follow[K, R any](
 	}
 }
 
-// Watched returns the namespaces to follow; the empty one stands for all.
+// Watched returns the namespaces to watch. An empty name means all namespaces.
 func Watched(namespaces []string) []string {
 	if len(namespaces) == 0 || slices.Contains(namespaces, "") {
 		return []string{""}

@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Group is a manager that runs its runnables itself, from when they are added until its context ends or the first of them fails. It is for
+// Group is a manager that runs its runnables itself, until its context ends or the first of them fails. It is for
 // runnables that are added while the manager runs, as on the leader.
 //
-// The manager's own Add holds a lock while it hands a runnable over. A process that receives the signal to end at that moment waits for the lock, and
-// the goroutine that takes the runnable waits behind it: a deadlock of all three.
+// The manager's own Add holds a lock while it passes a runnable to a goroutine. A process that receives the stop
+// signal at that moment waits for the lock, and so does the goroutine: a deadlock of all three.
 type Group struct {
 	manager.Manager
 
@@ -19,7 +19,7 @@ type Group struct {
 	group *errgroup.Group
 }
 
-// Context ends when the group does.
+// Context returns the context of the group.
 func (g *Group) Context() context.Context { return g.ctx }
 
 // Add runs a runnable.
@@ -28,7 +28,7 @@ func (g *Group) Add(runnable manager.Runnable) error {
 	return nil
 }
 
-// Run calls a function that adds to a group, and returns when all that it added has ended, with the first error.
+// Run calls a function that adds runnables to a group, and returns when all of them have ended, with the first error.
 func Run(ctx context.Context, mgr manager.Manager, add func(*Group) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	g := &Group{Manager: mgr, ctx: ctx, group: group}

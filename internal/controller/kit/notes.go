@@ -16,21 +16,20 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
+// maxNote is the maximum length of an Event's message, in bytes; the API server refuses longer messages.
 const maxNote = 1024
 
 const (
-	// keptNotes is the number of notes at which their age is checked for the first time; keptFor is the lifetime of a
-	// note that is not repeated: a problem that lasts is noted again within the longest pause between retries
-	// (Retries).
+	// keptNotes is the number of notes from which on old ones are removed. keptFor is the lifetime of a note that is
+	// not repeated: a lasting problem is noted again within the longest interval between retries (Retries).
 	keptNotes = 1000
 	keptFor   = 24 * time.Hour
 )
 
-// Notes records Events about objects. It creates Events only, which is all that some installations allow (COM-10).
+// Notes records Events about objects. It only creates Events, as some installations allow nothing else (COM-10).
 //
-// It remembers the last note about each object until the object is forgotten, and repeats none: an Event reports a change. A note is dropped
-// after a while if it was not forgotten, because its object was gone before the next run.
+// It remembers the last note about each object until Forget, and does not repeat it: an Event reports a change. Old
+// notes of objects that were deleted before their next run are dropped after a while.
 type Notes struct {
 	writer client.Writer
 	clock  clock.PassiveClock
@@ -39,17 +38,17 @@ type Notes struct {
 
 	mu   sync.Mutex
 	last map[types.UID]note
-	// sweepAt is the number of notes at which those that are too old are looked for.
+	// sweepAt is the number of notes at which old notes are removed.
 	sweepAt int
 }
 
-// note is the last Event of an object, and its time.
+// note is the last Event of an object, with its time.
 type note struct {
 	text string
 	at   time.Time
 }
 
-// NewNotes returns a recorder that writes to a cluster.
+// NewNotes returns a recorder of Events in a cluster.
 func NewNotes(writer client.Writer, clock clock.PassiveClock, component string) *Notes {
 	return &Notes{writer: writer, clock: clock, component: component, last: map[types.UID]note{}, sweepAt: keptNotes}
 }
@@ -60,8 +59,8 @@ func (n *Notes) Record(ctx context.Context, about corev1.ObjectReference, eventT
 	n.record(ctx, about, eventType, reason, message, reason+"\n"+message)
 }
 
-// RecordReason is like Tell, but compares only the reasons. It suits messages with foreign text, such as errors of an
-// API server: the first message stands for all of them until the object is forgotten.
+// RecordReason is like Record, but compares only the reasons. It is for messages with foreign text, such as errors of
+// an API server: the first message is the only one until the object is forgotten.
 func (n *Notes) RecordReason(ctx context.Context, about corev1.ObjectReference, eventType, reason, message string) {
 	n.record(ctx, about, eventType, reason, message, reason)
 }
@@ -73,7 +72,7 @@ func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventT
 	}
 	namespace := about.Namespace
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // Where Events about objects without a namespace are.
+		namespace = metav1.NamespaceDefault // Events about cluster-scoped objects are in this namespace.
 	}
 	now := metav1.NewTime(n.clock.Now())
 	err := n.writer.Create(ctx, &corev1.Event{
@@ -88,7 +87,7 @@ func (n *Notes) record(ctx context.Context, about corev1.ObjectReference, eventT
 	}
 }
 
-// Forget forgets the last Event of an object that recovered or is gone.
+// Forget drops the last Event of an object that recovered or is gone.
 func (n *Notes) Forget(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +101,7 @@ func (n *Notes) isNew(uid types.UID, text string) bool {
 	n.last[uid] = note{text, now}
 	if len(n.last) > n.sweepAt {
 		maps.DeleteFunc(n.last, func(_ types.UID, kept note) bool { return now.Sub(kept.at) > keptFor })
-		n.sweepAt = max(keptNotes, 2*len(n.last)) // Doubling amortizes the sweep over as many new notes.
+		n.sweepAt = max(keptNotes, 2*len(n.last)) // Doubling amortizes the cost of a sweep.
 	}
 	return isNew
 }

@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Options are those of a controller with some workers: a run ends in time (Timeout), and one that failed is repeated later and later.
+// Options returns the options of a controller: a run has a time limit (Timeout), and failed runs are retried with a
+// growing back-off.
 func Options(r reconcile.Reconciler, workers int, cacheSyncTimeout time.Duration) controller.Options {
 	return controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: workers, CacheSyncTimeout: cacheSyncTimeout, ReconciliationTimeout: Timeout, RateLimiter: Retries(),

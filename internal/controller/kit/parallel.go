@@ -11,9 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Parallel does n pieces of work, at most atOnce at a time, and returns the errors of the failed pieces, in their order. It attempts all pieces, even
-// if some fail, unless the context ends: then it begins no more, and the context's error is the last one. A panic is the error of its piece of work: no
-// other code would recover it in the goroutine of the piece, and the process would end (COM-5).
+// Parallel calls work for 0 to n-1, at most atOnce calls at a time, and returns the errors in the order of the calls.
+// It makes all calls, even if some fail, unless the context ends: then it starts no more, and the last error is that
+// of the context. A panic becomes an error of its call: nothing else would recover it in that goroutine, and the
+// process would end (COM-5).
 func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []error {
 	var running sync.WaitGroup
 	places, failed := make(chan struct{}, atOnce), make([]error, n)
@@ -39,8 +40,8 @@ func Parallel(ctx context.Context, atOnce, n int, work func(i int) error) []erro
 	return slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 }
 
-// Recovered logs the cause of a panic and its stack, and returns the error to report. The cause may be content of an
-// object, so that only causes of the runtime itself are passed on.
+// Recovered logs the cause of a panic and its stack, and returns the error to report. The cause may have content of
+// an object, so only causes from the Go runtime become part of the error.
 func Recovered(ctx context.Context, cause any) error {
 	err := fmt.Errorf("panic with a value of type %T [recovered]", cause)
 	if of, is := cause.(runtime.Error); is {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue puts requests into the queue of a controller for reasons that are no events. It is one of the controller's sources. Requests that
-// are added before the controller starts are dropped: a controller begins with all existing objects.
+// Queue adds requests to the queue of a controller without an event. It is one of the controller's sources. Requests
+// that are added before the controller starts are dropped, because a controller starts with all existing objects.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -24,7 +24,7 @@ func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// AddAfter adds a request after a while.
+// AddAfter adds a request after a delay.
 func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	q.mu.Lock()
 	queue := q.queue

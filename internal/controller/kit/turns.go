@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// turns is the library's queue with one priority for all, so that everything has its turn in the order in which it became due.
+// turns is the library's queue with one priority for all requests: it handles them in the order in which they become
+// due.
 //
 // The library gives the objects of the start a lower priority than later requests, and a retry keeps its priority. A
-// request with a higher priority that fails or hangs again and again would keep all workers from the rest for as long
-// as it does.
+// request with a higher priority that fails or hangs repeatedly would block all workers for other requests.
 type turns[R comparable] struct {
 	priorityqueue.PriorityQueue[R]
 	shutDown func()

@@ -3,10 +3,10 @@ package namespaced
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Map has values by namespace and name. No namespace is empty.
+// Map has values by namespace and name. It has no empty namespaces.
 type Map[T any] map[string]map[string]T
 
-// Set puts a value.
+// Set sets a value.
 func (m Map[T]) Set(namespace, name string, value T) {
 	if m[namespace] == nil {
 		m[namespace] = map[string]T{}
@@ -33,5 +33,5 @@ func (m Map[T]) Keys() []types.NamespacedName {
 	return all
 }
 
-// In reports whether a list of a namespace, which is empty for all namespaces, may have an object of another.
+// In reports whether a list of one namespace, or of all if it is empty, includes the objects of another namespace.
 func In(listed, namespace string) bool { return listed == "" || listed == namespace }

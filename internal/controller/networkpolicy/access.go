@@ -30,7 +30,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	if c.IngressControllerSelector != nil {
 		all = append(all, stream(ingresses, "Ingress"))
 	}
-	// Pods that ask for access, or those of Gateways.
+	// Pods that request access by labels, or Pods of Gateways.
 	pods := stream(corev1.SchemeGroupVersion.WithResource("pods"), "Pod")
 	pods.Optional = !ptr.Deref(c.OnlyForExistingPods, false)
 	all = append(all, pods)

@@ -1,5 +1,5 @@
-// Package networkpolicy keeps the NetworkPolicies of Services. Package desired decides which ones; here watches fill
-// its index, and the differences are written.
+// Package networkpolicy manages the NetworkPolicies of Services. Package desired decides which ones; this package
+// fills its index with watches, and writes the differences.
 package networkpolicy
 
 import (
@@ -28,37 +28,37 @@ import (
 )
 
 const (
-	// Name of the controller, in logs and metrics.
+	// Name is the name of the controller in logs and metrics.
 	Name = "networkpolicy"
-	// reporter is the source of Events (OBS-34); their reasons are about a label's key, and about problems of a
-	// Service.
+	// reporter is the source of Events (OBS-34). Their reasons are too long label keys, and problems of a Service.
 	reporter      = "networkpolicy-controller"
 	reasonTooLong = "PodLabelSelectorKey(s)TooLong"
 	reasonProblem = "NetworkPolicyProblem"
 )
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
 	Config config.NetworkPolicyControllerConfig
-	// Namespaces of the target that are watched; none means all.
+	// Namespaces are the watched namespaces of the target; none means all.
 	Namespaces []string
-	// Target is the connection for watches of the target; Client reads and writes it, past any cache.
+	// Target is the connection for watches of the target; Client reads and writes it without a cache.
 	Target cluster.Connection
 	Client client.Client
 	Clock  clock.WithTicker
 	Log    logr.Logger
 }
 
-// Reconciler repairs the policies of a Service.
+// Reconciler reconciles the policies of a Service.
 type Reconciler struct {
 	Options
 	index *desired.Index
-	// problems and keys report to the author of a Service invalid annotations, failed policies, and keys of labels
-	// that are too long (NP-23).
+	// problems are Events about invalid annotations and failed policies, keys are Events about label keys that are
+	// too long (NP-23). Both are about the Service.
 	problems, keys *kit.Notes
 }
 
-// New returns a reconciler that knows nothing yet. A selector that cannot be parsed is an error (OPB-7 refuses it with the configuration).
+// New returns a reconciler with an empty index. It fails if a selector cannot be parsed (OPB-7: the configuration's
+// validation also refuses that).
 func New(o Options) (*Reconciler, error) {
 	shape := desired.Options{
 		Watched: o.Namespaces, OnlyForExistingPods: ptr.Deref(o.Config.OnlyForExistingPods, false),
@@ -79,10 +79,10 @@ func New(o Options) (*Reconciler, error) {
 	}, nil
 }
 
-// Index returns the index that the reconciler decides by. Tests and benchmarks feed it in place of watches.
+// Index returns the reconciler's index. Tests and benchmarks fill it without watches.
 func (r *Reconciler) Index() *desired.Index { return r.index }
 
-// AddToManager adds the controller and what it watches.
+// AddToManager adds the controller and its watches.
 func (r *Reconciler) AddToManager(mgr manager.Manager, cacheSyncTimeout time.Duration) error {
 	watches, err := newWatches(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) logger(request *desired.Request) logr.Logger {
 	return logger
 }
 
-// Reconcile writes the differences. The event about each write asks for its policy once more.
+// Reconcile writes the differences. The event of each write enqueues its policy again.
 func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (reconcile.Result, error) {
 	d := r.index.Decide(request)
 	r.notify(ctx, request, &d)
@@ -124,7 +124,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request desired.Request) (re
 	return reconcile.Result{}, problemsOf(d.Problems)
 }
 
-// problemsOf returns an error that is not retried: a change of the Service, or of the obstacle, causes the next run.
+// problemsOf returns an error that is not retried: a change of the Service, or of the conflicting object, triggers
+// the next run.
 func problemsOf(problems []desired.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -140,8 +141,8 @@ func joined(problems []desired.Problem) error {
 	return bounded(all)
 }
 
-// notify records Events about problems that the author of the Service can solve, in the target, where the author looks. A request for a part of the
-// policies records none: it sees only a part of the problems.
+// notify records Events about problems that the author of the Service can solve. They are in the target, where the
+// author looks for them. A request for some of the policies records none, as it finds only some of the problems.
 func (r *Reconciler) notify(ctx context.Context, request desired.Request, d *desired.Decision) {
 	if d.Service == nil || !request.All() {
 		return
@@ -162,7 +163,7 @@ func (r *Reconciler) notify(ctx context.Context, request desired.Request, d *des
 		"consider shortening the namespace name or the service name (%v was mutated to %v)", long, short))
 }
 
-// gone makes sure that a Service does not exist whose policies are about to be deleted because no watch has reported it.
+// gone verifies that a Service that no watch has reported does not exist, before its policies are deleted.
 func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desired.Decision) error {
 	if d.Service != nil {
 		return nil
@@ -175,12 +176,12 @@ func (r *Reconciler) gone(ctx context.Context, request desired.Request, d *desir
 	case err != nil:
 		return fmt.Errorf("reading Service %s before its policies are deleted: %w", request.Service, err)
 	case service.DeletionTimestamp != nil:
-		return nil // NP-3: its policies go with it.
+		return nil // NP-3: its policies are deleted with it.
 	}
 	return fmt.Errorf("Service %s exists, but its event has not arrived yet; its policies stay", request.Service)
 }
 
-// shown bounds the errors that are listed.
+// shown is the maximum number of errors in a message.
 const shown = 5
 
 // bounded joins at most shown errors, and counts the others.

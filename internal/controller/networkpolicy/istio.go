@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// The definitions whose objects lead to Services (NP-44), and the versions that will do: the fields that are read are
-// the same in all of them.
+// These are the definitions of objects that route to Services (NP-44), and the accepted versions: the fields that are
+// read are the same in all of them.
 const (
 	virtualServices = "virtualservices"
 	gateways        = "gateways"
@@ -27,22 +27,24 @@ var istioVersions = []string{"v1beta1", "v1", "v1alpha3"}
 
 func definitionOf(resource string) string { return resource + "." + foreign.Group }
 
-// selectorsLimit bounds the followed selectors of Gateways, each with a watch of its own: a landscape has one for each
-// exposure class and zone. Services behind further ones get no policies for them, and existing ones stay.
+// selectorsLimit bounds the selectors of Gateways whose Pods are watched, with one watch each: a landscape has one
+// for each exposure class and zone. Beyond the limit, Services get no new policies for Gateways, and keep the
+// existing ones.
 const selectorsLimit = 100
 
-// istio follows VirtualServices and Gateways while they are served, and the Pods of each selector of a Gateway that is in use: those are a
-// few, where following all Pods would be tens of thousands.
+// istio watches VirtualServices and Gateways while they are served, and the Pods of each selector of a Gateway that
+// is in use: those are few, where all Pods would be tens of thousands.
 //
-// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch is
-// the current one.
+// Invariant: a late event of a watch that was ended has no effect. Each callback holds mu and checks that its watch
+// is the current one.
 type istio struct {
 	w *watches
-	// root is the context of all watches: that of a definition ends with it, those of Pods do not.
+	// root is the context of all watches. Watches of a definition's objects end with the definition, watches of Pods
+	// do not.
 	root context.Context
 
 	mu sync.Mutex
-	// running are the watches by definition or by selector.
+	// running has the watches by definition or by selector.
 	running map[string]*running
 }
 
@@ -53,7 +55,7 @@ type running struct {
 
 func newIstio(w *watches) *istio { return &istio{w: w, running: map[string]*running{}} }
 
-// start follows the definitions, and the defined kinds once they are there.
+// start watches the definitions, and the defined kinds once they are served.
 func (i *istio) start(ctx context.Context) error {
 	wanted := map[string][]string{definitionOf(virtualServices): istioVersions, definitionOf(gateways): istioVersions}
 	i.root = ctx
@@ -61,7 +63,7 @@ func (i *istio) start(ctx context.Context) error {
 	return crdwatch.Follow(ctx, r.Target, wanted, i.served, r.Clock, r.Log.WithName(Name))
 }
 
-// served begins to follow the kind of a definition, or ends it.
+// served starts or ends the watch of a definition's kind.
 func (i *istio) served(definition, version string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -71,7 +73,7 @@ func (i *istio) served(definition, version string) {
 		resource, kind = gateways, desired.Gateways
 	}
 	if version == "" {
-		// The objects of a definition go with it.
+		// The objects are deleted with their definition.
 		i.w.add(i.w.r.index.Retain(kind, "", func(string, string) bool { return false }))
 		i.w.add(i.w.r.index.Complete(kind))
 		i.podsLocked()
@@ -111,7 +113,7 @@ func (i *istio) endLocked(name string) {
 	}
 }
 
-// notify enqueues the requests of an event, and follows the Pods of the Gateways that exist after it.
+// notify enqueues the requests of an event, and adapts the watches of Pods to the Gateways after it.
 func (i *istio) notify(name string, by *running, requests func() []desired.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -163,7 +165,7 @@ func (i *istio) gateways(by *running) kit.Objects[desired.Request] {
 	})
 }
 
-// podsLocked follows the Pods of each selector that is in use, and no others.
+// podsLocked watches the Pods of each selector that is in use, and no others.
 func (i *istio) podsLocked() {
 	index, used := i.w.r.index, map[string]bool{}
 	for n, selector := range index.GatewaySelectors() {
@@ -184,11 +186,11 @@ func (i *istio) podsLocked() {
 	}
 }
 
-// podsOfLocked follows the Pods of Gateways with a selector (NP-52).
+// podsOfLocked watches the Pods of Gateways with a selector (NP-52).
 func (i *istio) podsOfLocked(selector string) {
 	index, name := i.w.r.index, "pods "+selector
 	ctx, current := i.beginLocked(name)
-	// The news of these Pods does not change the selectors.
+	// Events of these Pods do not change the selectors.
 	notify := func(requests func() []desired.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -204,7 +206,7 @@ func (i *istio) podsOfLocked(selector string) {
 	}, notify)
 }
 
-// gatePods are the Pods of one selector of Gateways in the index.
+// gatePods is the kit.Index of the Pods of one selector of Gateways.
 type gatePods struct {
 	index    *desired.Index
 	selector string

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// policySelector selects the policies that carry the labels of a Service; others are not even sent.
+// policySelector selects the policies that have the labels of a Service; the API server does not send others.
 const policySelector = desired.LabelServiceName + "," + desired.LabelServiceNamespace
 
 var (
@@ -28,10 +28,10 @@ var (
 	ingresses   = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 )
 
-// watches fill the index, and enqueue the requests that events concern. They are the source of the controller.
+// watches fills the index, and enqueues the requests that events affect. It is the source of the controller.
 type watches struct {
 	r *Reconciler
-	// core and networking read whole objects of Kubernetes' own kinds; pods reads slices.
+	// core and networking read full objects of built-in kinds; pods reads slices.
 	core, networking, pods rest.Interface
 	istio                  *istio
 	complete               chan struct{}
@@ -75,7 +75,7 @@ func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 			Kind: desired.Ingresses, Resource: ingresses, Client: w.networking, Whole: true, Objects: kit.ObjectsOf(index.SetIngress),
 		})
 	}
-	if ptr.Deref(w.r.Config.OnlyForExistingPods, false) { // The index keeps those with labels that ask for access.
+	if ptr.Deref(w.r.Config.OnlyForExistingPods, false) { // The index keeps only labels that request access.
 		w.follow(ctx, watched, followed{
 			Kind: desired.Pods, Resource: kubernetes.Pods, Client: w.pods,
 			Objects: kit.ObjectsOf(func(o *kubernetes.Pod) []desired.Request { return index.SetPod(o.Namespace, o.Name, o.Labels) }),
@@ -84,7 +84,7 @@ func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return w.istio.start(ctx)
 }
 
-// forgetting is the index, and also forgets the Events of a Service that is gone.
+// forgetting is the index, and also drops the Events of a deleted Service.
 type forgetting struct {
 	*desired.Index
 	r *Reconciler
@@ -105,7 +105,8 @@ func (w *watches) follow(ctx context.Context, in []string, f followed) {
 	kit.Follow[desired.Kind, desired.Request](ctx, in, forgetting{w.r.index, w.r}, f, notify, w.r.Clock, w.r.Log.WithName(Name))
 }
 
-// WaitForSync implements source.TypedSyncingSource: nothing is decided before all is known that decides (NP-1 … NP-5 read all of it).
+// WaitForSync implements source.TypedSyncingSource: no decision is possible before all first lists are complete (NP-1
+// … NP-5 need all of them).
 func (w *watches) WaitForSync(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -115,7 +116,8 @@ func (w *watches) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// add queues requests. Before all is known nothing can be decided, and once it is everything is asked for.
+// add queues requests. Before all first lists are complete it drops them, because Complete then returns requests for
+// all Services.
 func (w *watches) add(requests []desired.Request) {
 	if !w.r.index.IsComplete() {
 		return

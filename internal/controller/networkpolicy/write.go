@@ -15,11 +15,11 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/networkpolicy/desired"
 )
 
-// atOnce is the number of concurrent writes in one reconciliation (NP-8: in parallel). With the default of five
-// workers, a target that serves other clients, too, can take them.
+// atOnce is the number of concurrent writes in one reconciliation (NP-8: in parallel). With five workers, the
+// default, a target that other clients also use can handle them.
 const atOnce = 4
 
-// write executes a decision. All of it is attempted, whatever fails (NP-8).
+// write executes a decision. It attempts all writes, even if some fail (NP-8).
 func (r *Reconciler) write(ctx context.Context, d *desired.Decision) error {
 	todo := make([]func() error, 0, len(d.Write)+len(d.Delete))
 	for _, p := range d.Write {
@@ -48,7 +48,8 @@ func (r *Reconciler) create(ctx context.Context, p *desired.Policy) error {
 	return nil
 }
 
-// patch brings a policy that is there to its form. The version that was read is a precondition: its labels said that it is ours.
+// patch updates an existing policy. Its precondition is the version that was read, as the labels of that version
+// decide whether the policy may be changed.
 func (r *Reconciler) patch(ctx context.Context, p *desired.Policy) error {
 	present := &networkingv1.NetworkPolicy{}
 	switch err := r.Client.Get(ctx, p.NamespacedName, present); {
@@ -57,7 +58,8 @@ func (r *Reconciler) patch(ctx context.Context, p *desired.Policy) error {
 	case err != nil:
 		return fmt.Errorf("reading NetworkPolicy %s: %w", p, err)
 	}
-	// One without labels of a Service was ours, or is taken over as it has our name; one of another Service is left to it.
+	// A policy without labels of a Service has lost them, or is adopted by its name; a policy of another Service is
+	// not changed.
 	if of := desired.ServiceOfPolicy(present); of != p.Service && of.Name != "" && of.Namespace != "" {
 		return fmt.Errorf("NetworkPolicy %s already exists for Service %s and is not changed", p, of)
 	}
@@ -72,7 +74,7 @@ func (r *Reconciler) patch(ctx context.Context, p *desired.Policy) error {
 	return nil
 }
 
-// remove deletes a policy in the form in which it was known, whose labels named the Service, and no other.
+// remove deletes a policy, if it is still the object with the known UID and version.
 func (r *Reconciler) remove(ctx context.Context, e desired.Existing) error {
 	object := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
 	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(e.UID), ResourceVersion: ptr.To(e.ResourceVersion)})

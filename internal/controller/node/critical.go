@@ -13,7 +13,7 @@ import (
 const (
 	// TaintCritical keeps Pods off a Node until its critical components are ready; kubelets register with it.
 	TaintCritical = "node.gardener.cloud/critical-components-not-ready"
-	// LabelCritical marks critical DaemonSets, their templates and critical Pods.
+	// LabelCritical is the label of critical DaemonSets, their Pod templates and critical Pods.
 	LabelCritical = "node.gardener.cloud/critical-component"
 	// NamespaceCritical is the namespace of critical components; others do not count (SW-11).
 	NamespaceCritical = metav1.NamespaceSystem
@@ -21,20 +21,20 @@ const (
 	annotationDriver = "node.gardener.cloud/wait-for-csi-node-"
 )
 
-// Tainted reports whether a Node waits for its critical components; only the key counts (NCC-1).
+// Tainted reports whether a Node waits for its critical components; only the taint's key counts (NCC-1).
 func Tainted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isCritical)
 }
 
-// Untainted returns the taints of a Node without those; the others keep their order (NCC-10).
+// Untainted returns the taints of a Node without the critical-components taint, in their order (NCC-10).
 func Untainted(node *corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), isCritical)
 }
 
 func isCritical(taint corev1.Taint) bool { return taint.Key == TaintCritical }
 
-// Unscheduled returns the critical DaemonSets that should run on a Node and have no Pod there, sorted (NCC-3, NCC-5). The Pods are those
-// of the Node.
+// Unscheduled returns the critical DaemonSets that should run on a Node and have no Pod there, sorted (NCC-3, NCC-5).
+// pods are the Pods of the Node.
 func Unscheduled(node *corev1.Node, sets []appsv1.DaemonSet, pods []corev1.Pod) []string {
 	var missing []string
 	for i := range sets {
@@ -54,8 +54,8 @@ func Unscheduled(node *corev1.Node, sets []appsv1.DaemonSet, pods []corev1.Pod) 
 	return missing
 }
 
-// Unready returns the critical Pods of a Node that are not ready, sorted (NCC-6). A Pod that has ended for good does not count once its
-// controller has another one there.
+// Unready returns the critical Pods of a Node that are not ready, sorted (NCC-6). A Pod that has succeeded or failed
+// does not count once its controller has another Pod there.
 func Unready(pods []corev1.Pod) []string {
 	var unready []string
 	for i := range pods {
@@ -105,7 +105,7 @@ func RequiredDrivers(pods []corev1.Pod) []string {
 	return slices.Compact(drivers)
 }
 
-// MissingDrivers returns the drivers that a CSINode lacks; nil is one without drivers (NCC-7).
+// MissingDrivers returns the drivers that a CSINode lacks; nil is a CSINode without drivers (NCC-7).
 func MissingDrivers(required []string, node *storagev1.CSINode) []string {
 	var missing []string
 	for _, driver := range required {
@@ -116,7 +116,8 @@ func MissingDrivers(required []string, node *storagev1.CSINode) []string {
 	return missing
 }
 
-// isCriticalSet leaves out a DaemonSet that is being deleted: its controller makes no more Pods, and a Node would wait until it is gone.
+// isCriticalSet returns false for a DaemonSet that is being deleted: its controller creates no more Pods, and a Node
+// would wait until it is gone.
 func isCriticalSet(set *appsv1.DaemonSet) bool {
 	return set.DeletionTimestamp == nil && set.Namespace == NamespaceCritical && set.Labels[LabelCritical] == "true" && set.Spec.Template.Labels[LabelCritical] == "true"
 }
@@ -125,7 +126,7 @@ func isCriticalPod(pod *corev1.Pod) bool {
 	return pod.Namespace == NamespaceCritical && pod.Labels[LabelCritical] == "true"
 }
 
-// StripNode removes unused fields from a Node: all but the name, and of a Node that waits, labels and taints.
+// StripNode removes unused fields from a Node. It keeps the name and, if the Node is tainted, labels and taints.
 func StripNode(node *corev1.Node) {
 	tainted := Tainted(node)
 	node.Annotations, node.OwnerReferences, node.Finalizers = nil, nil, nil
@@ -156,7 +157,7 @@ func StripPod(pod *corev1.Pod) {
 	pod.Spec, pod.Status, pod.Finalizers = corev1.PodSpec{NodeName: pod.Spec.NodeName}, status, nil
 }
 
-// StripDaemonSet removes unused fields from a DaemonSet: the scheduling of its Pods stays.
+// StripDaemonSet removes unused fields from a DaemonSet. It keeps those that decide where Pods are scheduled.
 func StripDaemonSet(set *appsv1.DaemonSet) {
 	template := set.Spec.Template
 	set.Annotations, set.OwnerReferences, set.Status = nil, nil, appsv1.DaemonSetStatus{}

@@ -9,22 +9,25 @@ import (
 )
 
 const (
-	// AnnotationDelay on a Node is the time that its agent waits before it reconciles.
+	// AnnotationDelay is the annotation of a Node with the delay of its agent's reconciliations.
 	AnnotationDelay = "node-agent.gardener.cloud/reconciliation-delay"
-	// LabelAgentSecret on a Node names the Secret with the configuration of its operating system.
+	// LabelAgentSecret is the label of a Node with the name of the Secret with its operating system's configuration.
 	LabelAgentSecret = "worker.gardener.cloud/gardener-node-agent-secret-name"
-	// AnnotationSerial on such a Secret has its Nodes reconcile one after the other, which needs no delay.
+	// AnnotationSerial is the annotation of such a Secret whose Nodes reconcile one after the other. They need no
+	// delay.
 	AnnotationSerial = "reconciliation.osc.node-agent.gardener.cloud/serial"
-	// LabelRole and RoleConfiguration are the label of those Secrets.
+	// LabelRole is the label of such Secrets.
 	LabelRole = "gardener.cloud/role"
-	// RoleConfiguration is its value.
+	// RoleConfiguration is the value of LabelRole.
 	RoleConfiguration = "operating-system-config"
 )
 
-// Delays returns the delay of each Node, by name. Nodes in serial groups have an empty delay: they do not wait and do not count (NRD-3).
+// Delays returns the delay of each Node, by name. Nodes in serial groups have an empty delay and do not count
+// (NRD-3).
 //
-// The others are sorted by name, and the i-th of n waits min + i × (max − min) / n: as evenly as can be, and the same each time (NRD-5,
-// NRD-6). The arithmetic is that of seconds as floats, whose results are part of the contract (NRD-7).
+// The others are sorted by name, and the i-th of n waits min + i × (max − min) / n: the delays are even, and the same
+// each time (NRD-5, NRD-6). The arithmetic uses seconds as floats, because the rounding is part of the contract
+// (NRD-7).
 func Delays(nodes []metav1.PartialObjectMetadata, serial map[string]bool, minDelay, maxDelay time.Duration) map[string]string {
 	delays := make(map[string]string, len(nodes))
 	var names []string

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// transient are the keys of taints that a new Node has and that other controllers remove soon. The controller waits for a DaemonSet that only these
-// taints keep away: its Pod starts once they are gone.
+// transient are the keys of taints that a new Node has and that other controllers remove soon. The controller also
+// waits for a DaemonSet that only these taints keep away, because its Pod starts once they are removed.
 var transient = []string{"node.cloudprovider.kubernetes.io/uninitialized", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable}
 
 // daemonTolerations are the tolerations that the DaemonSet controller adds to all Pods.
@@ -25,8 +25,9 @@ func exists(key string, effect corev1.TaintEffect) corev1.Toleration {
 	return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
 }
 
-// ShouldRun reports whether a DaemonSet has a Pod on a Node, or will have one soon, as its controller decides: by name, affinity, selector and
-// taints (NCC-8). A DaemonSet that does not tolerate the taint of critical components is not waited for.
+// ShouldRun reports whether a DaemonSet has a Pod on a Node, or will have one soon, as its controller decides: by
+// name, affinity, selector and taints (NCC-8). It is false for a DaemonSet that does not tolerate the taint of
+// critical components.
 func ShouldRun(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	spec := &set.Spec.Template.Spec
 	if spec.NodeName != "" && spec.NodeName != node.Name {

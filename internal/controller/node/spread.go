@@ -5,14 +5,15 @@ import (
 )
 
 const (
-	// LabelConsider on a Namespace: its workloads are spread by the webhook for high availability.
+	// LabelConsider is the label of a Namespace whose workloads are spread by the webhook for high availability.
 	LabelConsider = "high-availability-config.resources.gardener.cloud/consider"
-	// LabelSkip on a workload: it is not.
+	// LabelSkip is the label of a workload that the webhook does not spread.
 	LabelSkip = "high-availability-config.resources.gardener.cloud/skip"
 )
 
-// Outdated reports whether the spread over hosts that a workload asks for is that of the other number of Nodes: with several Nodes it must be
-// kept to, with one it cannot be (NHA-4). The first constraint on hosts counts; without one there is nothing to do.
+// Outdated reports whether the spread over hosts of a workload is for the other number of Nodes: with several Nodes
+// it must be required, with one it must not (NHA-4). The first constraint on hosts counts; without one the spread is
+// never outdated.
 func Outdated(constraints []corev1.TopologySpreadConstraint, several bool) bool {
 	for _, c := range constraints {
 		if c.TopologyKey == corev1.LabelHostname {

@@ -1,5 +1,6 @@
-// Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that no client should use, so that the webhook of the same name
-// makes the tokens invalid. Package invalidation decides which Secrets these are. The controller writes labels only (TI-10).
+// Package tokeninvalidator labels Secrets with static tokens of ServiceAccounts that no client should use, so that
+// the webhook of the same name makes the tokens invalid. Package invalidation decides which Secrets these are. The
+// controller writes labels only (TI-10).
 package tokeninvalidator
 
 import (
@@ -18,30 +19,32 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokeninvalidator/invalidation"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "token-invalidator"
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
 	Config config.SwitchableControllerConfig
-	// Live reads and writes the target itself: a token that was just mounted must not be invalidated because a cache has not seen it yet.
+	// Live reads and writes the target without a cache: a cache that is behind must not invalidate a token that was
+	// just mounted.
 	Live client.Client
-	// Kept lists the metadata of Secrets. A cache will do: it leads from a ServiceAccount to its Secrets, and a Secret that comes late is an
-	// event of its own.
+	// Kept lists the metadata of Secrets, to find the Secrets of a ServiceAccount. It may be a cache: a late Secret
+	// is an event of its own.
 	Kept client.Reader
 }
 
 // Reconciler labels Secrets.
 type Reconciler struct {
 	Options
-	// waiting spaces the retries for a Secret that is in use.
+	// waiting is the back-off of Secrets that are in use.
 	waiting workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // New returns a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{Options: o, waiting: kit.Retries()} }
 
-// Reconcile labels one Secret, or looks again later if its token is wanted invalid and is in use (TI-3 to TI-9).
+// Reconcile labels one Secret, or checks it again later if its token is to be invalidated and is in use (TI-3 to
+// TI-9).
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -87,7 +90,7 @@ func (r *Reconciler) user(ctx context.Context, secret *corev1.Secret) (string, e
 	return invalidation.InUse(secret.Name, pods.Items), nil
 }
 
-// label writes the labels of the version of the Secret that was looked at, if they differ (TI-5, TI-6, TI-7, TI-9).
+// label writes the labels if they differ, with the version that was checked as precondition (TI-5, TI-6, TI-7, TI-9).
 func (r *Reconciler) label(ctx context.Context, secret *corev1.Secret, consider bool) error {
 	labels, differ := invalidation.Labelled(secret.Labels, consider)
 	if consider && labels[invalidation.LabelPurpose] != invalidation.Purpose {

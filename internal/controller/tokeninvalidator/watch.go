@@ -29,7 +29,7 @@ var (
 	accountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 )
 
-// Reads returns the reads of the controller: it keeps the metadata of Secrets with static tokens, and the deciding
+// Reads returns the reads of the controller: it keeps the metadata of Secrets with static tokens, and the relevant
 // fields of ServiceAccounts.
 func Reads() []feature.Read {
 	return []feature.Read{
@@ -50,12 +50,12 @@ func Reads() []feature.Read {
 	}
 }
 
-// Writes are labels.
+// Writes are the labels of Secrets.
 func Writes() []feature.Write {
 	return []feature.Write{{Cluster: feature.Target, Resource: "secrets", Verbs: []string{"patch"}}}
 }
 
-// AddToManager adds the controller; what it watches is in the cache of the target. All configured workers are used (TI-20).
+// AddToManager adds the controller with all configured workers (TI-20). The target's cache provides its events.
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	secrets := &metav1.PartialObjectMetadata{}
 	secrets.SetGroupVersionKind(secretKind)
@@ -68,14 +68,15 @@ func (r *Reconciler) options(cacheSyncTimeout time.Duration) controller.Options 
 	return kit.Options(r, ptr.Deref(r.Config.ConcurrentSyncs, 5), cacheSyncTimeout)
 }
 
-// tokens passes Secrets that name a ServiceAccount, when they are created or changed (TI-1).
+// tokens passes created or changed Secrets that have the annotation with the name of a ServiceAccount (TI-1).
 func tokens() predicate.Predicate {
 	is := predicate.NewPredicateFuncs(func(object client.Object) bool { return invalidation.AccountOf(object.GetAnnotations()) != "" })
 	return predicate.Funcs{CreateFunc: is.Create, UpdateFunc: is.Update, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric}
 }
 
-// accounts queues the Secrets of a ServiceAccount that is new, as they may have been looked at before it was there, or of which something
-// changed that decides: those that it lists or listed, and those that name it, as ServiceAccounts no longer list their Secrets (TI-2).
+// accounts enqueues the Secrets of a ServiceAccount that is new or has changed: those in its present and former list,
+// and those that refer to it, as new versions of Kubernetes no longer list them (TI-2). The Secrets of a new
+// ServiceAccount may have been checked before it existed.
 func (r *Reconciler) accounts() handler.EventHandler {
 	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
@@ -94,7 +95,7 @@ func (r *Reconciler) accounts() handler.EventHandler {
 	}
 }
 
-// queueSecrets queues the Secrets of a ServiceAccount, and others that it listed.
+// queueSecrets enqueues the Secrets that refer to a ServiceAccount, and those that it listed.
 func (r *Reconciler) queueSecrets(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], account *corev1.ServiceAccount, others ...corev1.ObjectReference) {
 	for _, refs := range [][]corev1.ObjectReference{others, account.Secrets} {
 		for _, ref := range refs {

@@ -14,8 +14,8 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// Reads returns the reads of the token requestor. Of the source's Secrets it keeps only the metadata of those that ask
-// for tokens.
+// Reads returns the reads of the token requestor. Of the source's Secrets it keeps only the metadata of those that
+// request tokens.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	selector := labels.Set{token.LabelPurpose: token.PurposeRequest}
 	if class := ptr.Deref(cfg.Controllers.TokenRequestor.Class, ""); class != "" {
@@ -32,8 +32,8 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	}
 }
 
-// Writes returns the writes of Secrets in both clusters, ServiceAccounts, tokens and reviews of tokens. No Secret of
-// the source is created or deleted (COM-10).
+// Writes are Secrets in both clusters, ServiceAccounts, tokens and TokenReviews. No Secret of the source is created
+// or deleted (COM-10).
 func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 	all := []feature.Write{
 		{Cluster: feature.Source, Resource: "secrets", Verbs: []string{"patch"}},

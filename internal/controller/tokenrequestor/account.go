@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
-// account makes sure that the ServiceAccount is as it is asked for, also when no token is due, and returns its UID (TR-13). Nothing is
-// written where nothing differs.
+// account creates or updates the requested ServiceAccount, also when no token is due, and returns its UID (TR-13). It
+// writes only differences.
 func (r *Reconciler) account(ctx context.Context, asked *token.Asked) (types.UID, error) {
 	labels, err := asked.Labels()
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) account(ctx context.Context, asked *token.Asked) (types.UID
 	return present.UID, nil
 }
 
-// become sets all that is asked of a ServiceAccount; its labels are these and no others.
+// become sets the requested fields of a ServiceAccount. It removes all other labels.
 func become(account *corev1.ServiceAccount, labels map[string]string) {
 	account.AutomountServiceAccountToken = ptr.To(false)
 	account.Labels = labels

@@ -1,5 +1,5 @@
-// Package tokenrequestor keeps tokens of ServiceAccounts of the target in Secrets that ask for them. Package token has the requests of Secrets, and how they hold
-// tokens. No token is in any log, error, Event or metric.
+// Package tokenrequestor writes tokens of the target's ServiceAccounts into Secrets that request them. Package token
+// has the requests, and the form of tokens in Secrets. No log, error, Event or metric has a token.
 package tokenrequestor
 
 import (
@@ -24,22 +24,22 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "token-requestor"
 
-// Options are all that the token requestor needs; each is required.
+// Options are the dependencies of the token requestor; all are required.
 type Options struct {
 	Config config.TokenRequestorControllerConfig
-	// Source and Target read and write the clusters themselves: a token must be issued for the present objects.
+	// Source and Target read and write the clusters without a cache: a token must be issued for the present objects.
 	Source, Target client.Client
-	// CA returns the bundle of the target's API server as it is now; empty if none is known (TR-23b).
+	// CA returns the present CA bundle of the target's API server; empty if none is known (TR-23b).
 	CA      func() ([]byte, error)
 	Notes   *kit.Notes
 	Metrics *Metrics
 	Clock   clock.PassiveClock
 }
 
-// Reconciler keeps the tokens of Secrets.
+// Reconciler issues and renews the tokens of Secrets.
 type Reconciler struct {
 	Options
 	rejections       rejections
@@ -55,7 +55,7 @@ func New(o Options) *Reconciler {
 	}
 }
 
-// Reconcile looks after one Secret.
+// Reconcile reconciles one Secret.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	secret := &corev1.Secret{}
 	err := r.Source.Get(ctx, request.NamespacedName, secret)
@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil && !gone {
 		return reconcile.Result{}, kit.Retrieving(err)
 	}
-	// A Secret that is being deleted is served as long as a finalizer keeps it: its users read it until it is gone.
+	// A Secret that is being deleted still gets tokens while it has a finalizer: its users read it until it is gone.
 	if gone || !token.Relevant(secret.Labels, ptr.Deref(r.Config.Class, "")) {
 		r.forget(request.NamespacedName, secret.UID)
 		return reconcile.Result{}, nil // The target's Secret and ServiceAccount stay (TR-4, TR-25).
@@ -84,11 +84,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// oddity is a problem of a Secret that is served nevertheless. Only one oddity of a Secret is reported at a time: two lasting ones would be
-// reported in turns for ever.
+// oddity is a problem of a Secret that gets its token nevertheless. Only one oddity of a Secret is reported at a
+// time: two lasting ones would be reported alternately, without end.
 type oddity struct{ reason, message string }
 
-// serve keeps the token of a Secret, and returns how long it is until it is to be renewed.
+// serve issues or keeps the token of a Secret, and returns the time until its renewal.
 func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, odd *oddity) (time.Duration, error) {
 	asked, err := token.Ask(secret.Annotations)
 	if err != nil {
@@ -130,7 +130,7 @@ type cause struct {
 	early  bool
 }
 
-// pause returns the wait of an early replacement, which ends with the token's time at the latest.
+// pause returns the delay of an early replacement, which is at most the time until the regular renewal.
 func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause) time.Duration {
 	if !why.early {
 		return 0
@@ -142,7 +142,7 @@ func (r *Reconciler) pause(secret *corev1.Secret, asked *token.Asked, why cause)
 	return pause
 }
 
-// holder is the holder of a token: the Secret itself, or one in the target, which may not exist yet.
+// holder is the Secret with the token: the requesting Secret, or one in the target, which may not exist yet.
 type holder struct {
 	*corev1.Secret
 	inTarget, exists bool
@@ -158,7 +158,8 @@ func (r *Reconciler) destination(ctx context.Context, asked *token.Asked, secret
 		return h, fmt.Errorf("could not read target secret: %w", err)
 	}
 	if err == nil && h.UID == secret.UID && h.Namespace == secret.Namespace && h.Name == secret.Name {
-		// Both clusters are one. Written as two, each write would be in the way of the other, and cost a token.
+		// Source and target are the same Secret. Handled as two, each write would conflict with the other and cost a
+		// token.
 		return holder{Secret: secret, exists: true}, nil
 	}
 	h.Namespace, h.Name, h.exists = asked.Target.Namespace, asked.Target.Name, err == nil
@@ -168,7 +169,7 @@ func (r *Reconciler) destination(ctx context.Context, asked *token.Asked, secret
 // reasonDue is the reason of a regular renewal.
 const reasonDue = "it is time to renew the token"
 
-// due returns the reason for a new token, or else the remaining use of the present one (2.3).
+// due returns the reason for a new token, or the time until the present one is renewed (2.3).
 func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1.Secret, destination holder, account types.UID, ca []byte, odd *oddity) (string, time.Duration, error) {
 	now := r.Clock.Now()
 	examined, err := asked.Examine(destination.Data, ca, account, now)
@@ -213,20 +214,20 @@ func (r *Reconciler) due(ctx context.Context, asked *token.Asked, secret *corev1
 	return "", remaining, nil
 }
 
-// accepted asks the target whether it accepts a token for the audience that it was issued for (TR-11, TR-24).
+// accepted reports whether the target accepts a token for its audience (TR-11, TR-24).
 func (r *Reconciler) accepted(ctx context.Context, content string) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: content, Audiences: []string{token.Audience}}}
 	err := r.Target.Create(ctx, review)
 	return err == nil && review.Status.Authenticated, err
 }
 
-// renew has a token issued and writes it (2.4).
+// renew issues a token and writes it (2.4).
 func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *corev1.Secret, destination holder, ca []byte, why cause) (time.Duration, error) {
 	seconds, err := asked.Seconds()
 	if err != nil {
 		return 0, err
 	}
-	// A Secret that cannot be written is known before a token is issued.
+	// Before a token is issued, this finds out whether the Secret can be written.
 	if _, err := written(secret, destination, "x", asked.InjectCA, ca); err != nil {
 		return 0, err
 	}
@@ -244,7 +245,7 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 		return 0, err
 	}
 	outdated, err := r.write(ctx, secret, destination, data, token.Stamp(now.Add(delay)))
-	// The limit counts requests to the target: a token that cannot be written counts, too.
+	// The limit counts issued tokens, including those that could not be written.
 	if why.early && !outdated {
 		r.replacementLimit.replaced(key)
 	}
@@ -255,13 +256,13 @@ func (r *Reconciler) renew(ctx context.Context, asked *token.Asked, secret *core
 	r.Metrics.renewed(key, expiry)
 	logger := log.FromContext(ctx)
 	if why.reason == reasonDue {
-		logger = logger.V(1) // Each token is due some times a day, and a seed has many: nobody needs to read that.
+		logger = logger.V(1) // Each token is due some times a day, and a seed has many.
 	}
 	logger.Info("Renewed a token", "serviceAccount", asked.Account.String(), "reason", why.reason, "expires", expiry, "renewAfter", delay.String())
 	return delay, nil
 }
 
-// contents are the data of both Secrets; target is nil where the token lives in the source.
+// contents are the data of both Secrets; target is nil if the token is in the source.
 type contents struct{ source, target map[string][]byte }
 
 func written(secret *corev1.Secret, destination holder, content string, wantCA bool, ca []byte) (contents, error) {
@@ -278,7 +279,7 @@ func written(secret *corev1.Secret, destination holder, content string, wantCA b
 	return c, inSecret(destination.Secret, err)
 }
 
-// inSecret names the Secret whose data cannot be read or written, which is of the source or of the target.
+// inSecret adds the name of the Secret whose data cannot be read or written.
 func inSecret(secret *corev1.Secret, err error) error {
 	if err == nil {
 		return nil
@@ -286,9 +287,9 @@ func inSecret(secret *corev1.Secret, err error) error {
 	return fmt.Errorf("Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 }
 
-// write writes the target first: data that is taken from the source is there by then (TR-19, TR-20). Each write is
-// bound to the version that was read. The source is outdated if it was changed since it was read, which no target can
-// bring about.
+// write writes the target first: data that is removed from the source must be there (TR-19, TR-20). Each write has
+// the version that was read as precondition. If the source has changed meanwhile, it is outdated; a target cannot
+// cause that.
 func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, destination holder, data contents, renewAt string) (outdated bool, err error) {
 	if destination.inTarget {
 		if err := r.writeTarget(ctx, destination, data.target); err != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Metrics of the token requestor: how many tokens were issued, and until when those that are in use are valid.
+// Metrics of the token requestor: the number of issued tokens, and the expiry of present ones.
 type Metrics struct {
 	issued prometheus.Counter
 	expiry *prometheus.GaugeVec

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// firstPause and lastPause bound how long a token is kept that the target issued and does not accept (TR-24).
+	// firstPause and lastPause bound how long a new token is kept although the target does not accept it (TR-24).
 	firstPause = time.Minute
 	lastPause  = time.Hour
 )
 
-// rejections keeps a target that does not accept its own tokens from being asked for one after the other.
+// rejections limits the tokens that are issued by a target that does not accept its own tokens.
 //
-// Of each Secret it remembers the last token that was issued, as a digest, and how often in a row such tokens were not accepted. Only that very
-// token is kept for a pause: whatever else is in the Secret was put there by others, and is replaced at once. A forgotten rejection, by a
-// restart, costs one token more.
+// For each Secret it has the digest of the last issued token, and the number of such tokens in a row that were
+// rejected. Only that token is kept for a pause: any other token in the Secret was written by others, and is replaced
+// at once. A restart loses a rejection, which costs one more token.
 type rejections struct {
 	clock clock.PassiveClock
 
@@ -30,7 +30,7 @@ type rejections struct {
 type issue struct {
 	digest [sha256.Size]byte
 	at     time.Time
-	// pause until the next one may be issued if this one is not accepted; it grows with each.
+	// pause is the time until another token may be issued if this one is rejected; it grows with each rejection.
 	pause time.Duration
 }
 
@@ -52,7 +52,7 @@ func (r *rejections) accepted(key types.NamespacedName) {
 	delete(r.issued, key)
 }
 
-// pause returns the time for which a token that was not accepted is kept; zero or less means not at all.
+// pause returns how long a rejected token is kept; zero or less means that it is replaced now.
 func (r *rejections) pause(key types.NamespacedName, token string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// replacements is the number of tokens of a Secret that are replaced early without a pause: a token is lost by
-	// accident once or twice.
+	// replacements is the number of early replacements of a Secret's token without a pause, for tokens that are lost
+	// by accident.
 	replacements = 2
-	// replacementPause is the time until one more may be replaced. A target that takes out each token that is written costs
-	// six tokens and six writes of the source an hour, and its users wait no longer than this for the next token.
+	// replacementPause is the time until one more may be replaced. A target that removes each written token costs six
+	// tokens and six writes of the source an hour, and its users wait no longer than this for the next token.
 	replacementPause = 10 * time.Minute
 )
 
-// replacementLimit limits the rate at which the token of a Secret is replaced before its time (TR-24: no issuing in a tight
+// replacementLimit limits the rate at which the token of a Secret is replaced early (TR-24: no issuing in a tight
 // loop).
 //
 // Each write to the source is an event that enqueues the Secret again. If a mutating webhook of the target, for
-// example, changes the written Secret, each run would find a reason to issue the next token. A restart forgets the
-// counts, which costs the replacements that are free once more.
+// example, changes the written Secret, each run would find a reason to issue another token. A restart loses the
+// counts, and so allows some more replacements.
 type replacementLimit struct {
 	clock clock.PassiveClock
 
@@ -45,7 +45,7 @@ func (f *replacementLimit) pause(key types.NamespacedName) time.Duration {
 	return place.DelayFrom(now)
 }
 
-// replaced records that a token was issued in place of one whose time was not up.
+// replaced records that a token was issued before the renewal of the former one was due.
 func (f *replacementLimit) replaced(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *replacementLimit) replaced(key types.NamespacedName) {
 	bucket.AllowN(f.clock.Now(), 1)
 }
 
-// forget forgets a Secret that is gone.
+// forget drops the counts of a Secret that is gone.
 func (f *replacementLimit) forget(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

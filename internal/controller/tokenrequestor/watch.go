@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/tokenrequestor/token"
 )
 
-// caPause is the interval of reading the target's CA, whose file changes once in years.
+// caPause is the interval at which the file with the target's CA is read. It changes once in years.
 const caPause = time.Minute
 
 func secrets() *metav1.PartialObjectMetadata {
@@ -32,7 +32,7 @@ func secrets() *metav1.PartialObjectMetadata {
 	return secret
 }
 
-// AddToManager adds the controller; the Secrets are in the cache of the source.
+// AddToManager adds the controller. The source's cache provides the events of Secrets.
 func (r *Reconciler) AddToManager(mgr manager.Manager, source cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, kit.Options(r, *r.Config.ConcurrentSyncs, cacheSyncTimeout), ctrlsource.Kind[client.Object](source, secrets(), &handler.EnqueueRequestForObject{}, r.relevant()), r.followCA(source))
 }
@@ -65,7 +65,7 @@ func (r *Reconciler) followCA(source client.Reader) ctrlsource.Source {
 	})
 }
 
-// pollCA calls changed whenever the CA differs from the one at the last call of changed without an error.
+// pollCA calls changed if the CA differs from the one at its last call without an error.
 func (r *Reconciler) pollCA(ctx context.Context, changed func() error) {
 	known, err := r.CA()
 	for {

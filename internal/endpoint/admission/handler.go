@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice etcd's limit for one, and the fields
-	// around them.
+	// bodyLimit bounds the body of a review (CW-2): two objects of 3 MiB, twice etcd's limit for one, and the other
+	// fields.
 	bodyLimit = 7 << 20
-	// reviewsAtOnce bounds the reviews that an endpoint works on at a time: all that may wait for a read or make one (1124, ratelimit.Waiting and
-	// cluster.Streams), and the further changes that an API server has under way. Their bodies are 80 MiB at most, because no body is
-	// larger than 64 KiB; a body of usual size has some 4 KiB.
+	// reviewsAtOnce bounds the concurrent reviews of an endpoint: all that may wait for a read or make one (1124,
+	// ratelimit.Waiting and cluster.Streams), and the further changes that an API server has in progress. Their small
+	// bodies, of up to 64 KiB, take 80 MiB at most; a body of usual size has some 4 KiB.
 	reviewsAtOnce = ratelimit.Waiting + 256
 	// budget limits the time of a request; kube-apiserver waits ten seconds by default.
 	budget = 10 * time.Second
@@ -35,14 +35,15 @@ const (
 	reviewType = "application/json"
 )
 
-// NewBodies returns the bound of the bodies of AdmissionReviews, for all endpoints that share it. A review has the
-// object twice when it is updated.
+// NewBodies returns the bound of the bodies of AdmissionReviews, for all endpoints that share it. The review of an
+// update has the object twice.
 //
-// Most objects above 32 KiB are Shoots, Secrets and ConfigMaps of some hundred KiB at most: reviews of up to 256 KiB do not wait for larger ones. While
-// 32 of them read from an API server that answers in 50 ms, 640 a second are possible, and one that takes 3 ms to judge is judged 160 times a
-// second. Larger ones up to a MiB, and up to the limit, have places of their own, so that a megabyte waits for four reviews of the largest size, not
-// for sixteen; but they share their half of a processor, because all sizes together may take one and others in the process, authorizers among
-// them, are asked thousands of times a second.
+// Most objects above 32 KiB are Shoots, Secrets and ConfigMaps of some hundred KiB at most, so reviews of up to 256
+// KiB do not wait for larger ones. If 32 of them read from an API server with a latency of 50 ms, 640 per second are
+// possible, and 160 per second if one takes 3 ms of CPU time. Larger ones up to a MiB, and up to the limit, have
+// their own places, so that a megabyte waits for four reviews of the largest size and not for sixteen. But they share
+// their half of a processor, because all sizes together may use one: others in the process, such as authorizers, get
+// thousands of requests per second.
 //
 //	32 × 256 KiB + 8 × 1 MiB + 4 × 7 MiB = 44 MiB of memory
 func NewBodies() *endpoint.Bodies {
@@ -54,15 +55,15 @@ func NewBodies() *endpoint.Bodies {
 	)
 }
 
-// grace limits the arrival of a large body before it can be given up for another one. An API server sends a body of
-// the largest size in 112 round trips, which is a tenth of a second, and more on a machine that is busy.
+// grace is the time that a large body has to arrive before it can be dropped for another one. An API server sends a
+// body of the largest size in 112 round trips, a tenth of a second, and more on a busy machine.
 const grace = 2 * time.Second
 
-// Func decides about a request: it returns the changes, or the reason of a refusal (refusal.go maps errors to
-// answers).
+// Func decides on a request: it returns the changes, or an error that refuses the request (refusal.go maps errors to
+// responses).
 type Func func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error)
 
-// Decide makes a Func of a function that changes nothing.
+// Decide makes a Func from a function that changes nothing.
 func Decide(decide func(context.Context, *admissionv1.AdmissionRequest) error) Func {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) (Patch, error) {
 		return nil, decide(ctx, request)
@@ -74,28 +75,28 @@ type Options struct {
 	// Name is the webhook's name in metrics.
 	Name   string
 	Decide Func
-	// Ready reports whether what Decide needs is complete; before that each request is answered with 503. Nil means always. It may wait a little:
-	// no body is in memory yet, and none keeps another one from its turn.
+	// Ready reports whether the state that Decide needs is complete; before that, requests get 503. Nil means always.
+	// It may wait a little: no body is in memory yet, and no other request waits for it.
 	Ready func() bool
-	// OnlyReport admits the requests that Decide refuses, and reports them (report.go). A webhook that changes objects
-	// has no such mode.
+	// OnlyReport admits the requests that Decide refuses, and reports them (report.go). Mutating webhooks have no
+	// such mode.
 	OnlyReport bool
-	// Bodies bounds the memory of all endpoints that share it; nil means that this endpoint has one of its own.
+	// Bodies bounds the memory of all endpoints that share it; nil means a bound for this endpoint only.
 	Bodies *endpoint.Bodies
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
-	// Clock may be nil: then it is that of the machine.
+	// Clock defaults to the system's.
 	Clock clock.PassiveClock
 	Log   logr.Logger
 }
 
-// Handler answers AdmissionReviews of v1 and v1beta1. A decoded review is answered in a review with HTTP status 200
-// (CW-2). If the endpoint cannot process it, the HTTP status says so, and the failure policy of the webhook decides:
-// 503, or 408 for a body that does not arrive.
+// Handler answers AdmissionReviews of v1 and v1beta1. The response to a decoded review is a review with HTTP status
+// 200 (CW-2). If the endpoint cannot process it, the HTTP status is an error, for which the webhook's failure policy
+// applies: 503, or 408 for a body that does not arrive.
 type Handler struct {
 	Options
 
-	// working counts the requests that are being worked on.
+	// working counts the requests in progress.
 	working  int32
 	duration prometheus.Observer
 	reported reported
@@ -141,12 +142,12 @@ func (h *Handler) count(code int) {
 	h.Metrics.reviews.WithLabelValues(h.Name, strconv.Itoa(code)).Inc()
 }
 
-// answer returns the review that is the answer, or an error with the HTTP status of the answer.
+// answer returns the response, or an error with its HTTP status.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *http.Request) (*admissionv1.AdmissionReview, error) {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	// Reviews of kube-apiserver have exactly this type.
+	// Reviews from kube-apiserver have exactly this type.
 	contentType := request.Header.Get("Content-Type")
 	ready := h.Ready == nil || contentType == reviewType && h.Ready()
 	body := &bytes.Buffer{}
@@ -169,7 +170,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	switch {
 	case err != nil:
 		return h.unread(err), nil
-	case review.Request == nil || review.Request.Operation == "": // null, or nothing but a type; kube-apiserver always names an operation.
+	case review.Request == nil || review.Request.Operation == "": // null, or only a type; kube-apiserver always sends an operation.
 		err := Refuse(http.StatusBadRequest, "the review has no request")
 		h.Log.V(1).Info("Not a review", "reason", err.Error())
 		return answerOf(review, &admissionv1.AdmissionResponse{Result: statusOf(err)}), nil
@@ -186,13 +187,13 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, request *ht
 	return answerOf(review, h.Respond(ctx, review.Request)), nil
 }
 
-// unread is the answer to a body that is no review: its version and UID are not known.
+// unread returns the response to a body that is not a review: its version and UID are unknown.
 func (h *Handler) unread(err error) *admissionv1.AdmissionReview {
 	h.Log.V(1).Info("Not a review", "reason", err.Error())
 	return &admissionv1.AdmissionReview{Response: &admissionv1.AdmissionResponse{Result: statusOf(err)}}
 }
 
-// Respond calls the function and turns its result into a response; it is the endpoint without HTTP.
+// Respond calls the function and converts its result into a response. It is the endpoint without HTTP.
 func (h *Handler) Respond(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	call := &call{request: r}
 	patch, err := h.decide(context.WithValue(ctx, callKey{}, call), r)
@@ -233,7 +234,7 @@ func called(r *admissionv1.AdmissionRequest) string {
 	return object.GenerateName
 }
 
-// decide answers a panic with an error, so that the connection stays usable and others are served (CW-2).
+// decide converts a panic into an error, so that the connection stays usable for other requests (CW-2).
 func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (patch Patch, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -245,17 +246,16 @@ func (h *Handler) decide(ctx context.Context, r *admissionv1.AdmissionRequest) (
 	return h.Decide(ctx, r)
 }
 
-// call is a request, with the reason of its admission if the function gives one.
+// call is a request, with the explanation and annotations that the function adds.
 type call struct {
 	request     *admissionv1.AdmissionRequest
 	explanation string
 	annotations map[string]string
 }
 
-// callKey is the key of the call in a context.
 type callKey struct{}
 
-// RequestFrom returns the request that a function is called for; nil outside of one.
+// RequestFrom returns the request of a function's context, or nil if there is none.
 func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
 		return c.request
@@ -263,7 +263,7 @@ func RequestFrom(ctx context.Context) *admissionv1.AdmissionRequest {
 	return nil
 }
 
-// Explain adds the reason of an admission to the answer's message. It decides nothing: an error refuses all the same.
+// Explain adds the reason of an admission to the response's message. An error still refuses the request.
 func Explain(ctx context.Context, format string, arguments ...any) {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
 		c.explanation = fmt.Sprintf(format, arguments...)

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
-// Metrics are those of all webhooks of a process.
+// Metrics are the metrics of all webhooks of a process.
 type Metrics struct {
 	reviews  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -19,7 +19,7 @@ type Metrics struct {
 	reported *prometheus.CounterVec
 }
 
-// NewMetrics registers metrics, and shares those that the registry has already.
+// NewMetrics registers the metrics, or shares the registered ones.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return &Metrics{
 		reviews: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,25 +33,27 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "espalier_admission_only_reported_total",
 			Help: "Requests that a webhook of onlyReport admitted instead of refusing them; code 503 if undecided.",
 		}, []string{"webhook", "code"})),
-		// The library that serves webhooks registers this one in its own registry, and dashboards know it (CW-6).
+		// The library that serves webhooks registers this one in its own registry, and dashboards use it (CW-6).
 		panics: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "controller_runtime_webhook_panics_total", Help: "Total number of webhook panics",
 		}, []string{})),
 	}
 }
 
-// Collectors are those of the metrics that are ours by name.
+// Collectors returns the metrics whose names are this project's.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.reviews, m.duration, m.reported}
 }
 
-// rejectionsKept bounds the series of refusals: a landscape has some thousand projects, and a namespace is whatever a request says.
+// rejectionsKept bounds the series of refusals: a landscape has some thousand projects, but requests may have any
+// namespace.
 const rejectionsKept = 5000
 
 // other is the label value for namespaces and kinds beyond the limit, and for invalid names.
 const other = "<other>"
 
-// Rejections counts what webhooks of admission-controller refuse, for operators who look for clients that do wrong (OBS-20).
+// Rejections counts refusals of admission-controller's webhooks, for operators who look for misbehaving clients
+// (OBS-20).
 type Rejections struct {
 	count *prometheus.CounterVec
 
@@ -74,7 +76,7 @@ func (c *Rejections) Count(r *admissionv1.AdmissionRequest, reason string) {
 	}
 }
 
-// labels are those of a series that is there, or that there is room for.
+// labels returns the labels of the series for a request: other replaces values of a new series beyond the limit.
 func (c *Rejections) labels(r *admissionv1.AdmissionRequest, reason string) [4]string {
 	const longest = validation.DNS1123SubdomainMaxLength
 	labels := [4]string{string(r.Operation), r.Kind.Kind, r.Namespace, reason}
@@ -85,7 +87,7 @@ func (c *Rejections) labels(r *admissionv1.AdmissionRequest, reason string) [4]s
 			return [4]string{string(r.Operation), other, other, reason}
 		}
 		for i := range labels {
-			labels[i] = strings.Clone(labels[i]) // They may be parts of a body, which would stay with them.
+			labels[i] = strings.Clone(labels[i]) // A part of a body would keep the body in memory.
 		}
 		c.kept[labels] = true
 	}

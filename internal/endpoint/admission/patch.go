@@ -15,19 +15,20 @@ import (
 // Patch is a JSON patch (RFC 6902).
 type Patch []Operation
 
-// Operation is a step of a patch.
+// Operation is an operation of a patch.
 type Operation struct {
 	// Op is add, replace or remove.
 	Op string `json:"op"`
 	// Path is a JSON pointer.
 	Path string `json:"path"`
-	// Value is that of add and replace.
+	// Value is the value of add and replace.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// patchOf returns the patch that applies a function's changes of an object to the object that was sent (FM-5, FM-6). was and is are the typed
-// object in JSON before and after the function: they determine the changes, and the object that was sent determines the steps. So fields that
-// the type does not have stay, as do values that the typed form writes differently (quantities, empty structs).
+// patchOf returns the patch that applies a function's changes to the object that was sent (FM-5, FM-6). was and is
+// are the typed object in JSON before and after the function: they determine the changes, and the sent object
+// determines the operations. So fields that the type does not have stay, as do values that the typed form writes
+// differently (quantities, empty structs).
 func patchOf(sent, was, is []byte) (Patch, error) {
 	var before, after any
 	if err := unmarshal(was, &before); err != nil {
@@ -43,7 +44,8 @@ func patchOf(sent, was, is []byte) (Patch, error) {
 	return d.patch, d.err
 }
 
-// differ collects operations. Its methods take a path, the typed forms before and after, and what was sent, which is nil where nothing was.
+// differ collects operations. Its methods take a path, the typed values before and after, and the sent value, or nil
+// if none was sent.
 type differ struct {
 	patch Patch
 	err   error
@@ -89,7 +91,7 @@ func (d *differ) value(path string, was, is any, sent json.RawMessage) {
 	d.add("add", path, is)
 }
 
-// fieldsOf returns the fields of an object as they were sent, and whether it is one.
+// fieldsOf returns the fields of a sent value, and whether it is an object.
 func fieldsOf(sent json.RawMessage) (map[string]json.RawMessage, bool) {
 	if !bytes.HasPrefix(bytes.TrimLeft(sent, " \n\r\t"), []byte("{")) {
 		return nil, false
@@ -107,7 +109,7 @@ func fieldsOf(sent json.RawMessage) (map[string]json.RawMessage, bool) {
 	return fields, err == nil
 }
 
-// elementsOf returns the elements of a list as they were sent, and whether it is one.
+// elementsOf returns the elements of a sent value, and whether it is a list.
 func elementsOf(sent json.RawMessage) (elements []json.RawMessage, isList bool) {
 	if !bytes.HasPrefix(bytes.TrimLeft(sent, " \n\r\t"), []byte("[")) {
 		return nil, false
@@ -132,7 +134,7 @@ func (d *differ) object(path string, was, is map[string]any, sent map[string]jso
 	}
 }
 
-// list keeps the elements that stay, with the fields that the type does not have, also if they move (FM-8).
+// list keeps the unchanged elements with the fields that the type does not have, even if they move (FM-8).
 func (d *differ) list(path string, was, is []any, sent []json.RawMessage) {
 	from := comesFrom(was, is)
 	stays, moves, last := make([]bool, len(was)), make([]bool, len(is)), -1
@@ -164,8 +166,8 @@ func (d *differ) list(path string, was, is []any, sent []json.RawMessage) {
 
 const isNew = -1
 
-// comesFrom returns the former place of each element, or isNew. A name identifies an element, or else its content. If as many elements without names
-// are left before and after, each is the changed form of its predecessor.
+// comesFrom returns the former index of each element, or isNew. Elements are identified by name, or else by content.
+// If as many elements without names remain before and after, they are paired in order, as changed elements.
 func comesFrom(was, is []any) []int {
 	from, taken := make([]int, len(is)), make([]bool, len(was))
 	for to := range from {
@@ -200,14 +202,14 @@ func comesFrom(was, is []any) []int {
 	return from
 }
 
-// keepPlaces reports whether places identify the elements: the lists have the same length and no names. Content would not identify them, because a
-// rule's type may lack the fields in which they differ.
+// keepPlaces reports whether elements are identified by index: the lists have the same length and no names. Content
+// would not identify them, because a rule's type may lack the fields in which they differ.
 func keepPlaces(was, is []any) bool {
 	all := func(int) bool { return true }
 	return len(was) == len(is) && len(unnamed(was, all)) == len(was) && len(unnamed(is, all)) == len(is) && len(was) > 0 && isObject(was[0])
 }
 
-// unnamed returns the places of the elements without a name for which a function returns true.
+// unnamed returns the indexes of the elements without a name for which a function returns true.
 func unnamed(elements []any, is func(n int) bool) (places []int) {
 	for n, element := range elements {
 		if is(n) && nameOfElement(element) == "" {
@@ -217,7 +219,7 @@ func unnamed(elements []any, is func(n int) bool) (places []int) {
 	return places
 }
 
-// nameOfElement returns what identifies an element of a list of an API: its name, or the topology that a spread constraint is about.
+// nameOfElement returns the key of an element in a list of an API: its name, or the topology of a spread constraint.
 func nameOfElement(element any) string {
 	fields, _ := element.(map[string]any)
 	for _, key := range []string{"name", "topologyKey"} {
@@ -235,7 +237,7 @@ func isObject(element any) bool {
 
 func encoded(element any) string {
 	text, err := json.Marshal(element)
-	if err != nil { // Values that were decoded from JSON can be encoded.
+	if err != nil { // Decoded JSON can always be encoded.
 		return ""
 	}
 	return string(text)

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// OnlyReported is the audit annotation of a request that a webhook admits because it only reports (SHD-6); API servers put the name of the
-	// webhook before it. Its value is the code and the reason of the refusal.
+	// OnlyReported is the audit annotation of a request that a webhook admits because it only reports (SHD-6). API
+	// servers add the name of the webhook as a prefix. Its value is the code and the reason of the refusal.
 	OnlyReported = "only-reported"
 	// ShadowRefuses is the audit annotation of a request that a webhook admits and its shadow policy refuses (SHD-5).
 	ShadowRefuses = "shadow-refuses"
 
-	// warningLength bounds a warning: API servers cut longer ones at 256 bytes.
+	// warningLength bounds a warning, which API servers would cut at 256 bytes.
 	warningLength = 256
 	// logPeriod is the minimum interval between log lines about a webhook that only reports.
 	logPeriod = 10 * time.Second
-	// unjudged is the code under which requests are counted that were admitted without a judgement.
+	// unjudged is the code that is counted for requests that were admitted without a decision.
 	unjudged = http.StatusServiceUnavailable
 )
 
@@ -35,15 +35,15 @@ type reported struct {
 	sample endpoint.Sample
 }
 
-// due reports whether a line is due, and how many requests had none since the last line.
+// due reports whether a line is due, and how many requests were not logged since the last line.
 func (p *reported) due(now time.Time) (silent int, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sample.Due(now, logPeriod)
 }
 
-// admitReported admits a request that the function refuses: it counts the refusal, logs a sample, and reports the refusal as a warning and as an
-// audit annotation.
+// admitReported admits a request that the function refuses: it counts the refusal, logs a sample, and adds a warning
+// and an audit annotation.
 func (h *Handler) admitReported(r *admissionv1.AdmissionRequest, status *metav1.Status) *admissionv1.AdmissionResponse {
 	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(int(status.Code))).Inc()
 	if silent, due := h.reported.due(h.Clock.Now()); due {
@@ -58,7 +58,8 @@ func (h *Handler) admitReported(r *admissionv1.AdmissionRequest, status *metav1.
 	}
 }
 
-// admitUnjudged admits a request that cannot be judged yet: a webhook that only reports holds up no request.
+// admitUnjudged admits a request for which no decision is possible yet: a webhook that only reports must not block
+// requests.
 func (h *Handler) admitUnjudged(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	h.Metrics.reported.WithLabelValues(h.Name, strconv.Itoa(unjudged)).Inc()
 	h.Log.V(1).Info("Admitted without a judgement", "reason", "not synced yet", "user", r.UserInfo.Username)
@@ -67,7 +68,8 @@ func (h *Handler) admitUnjudged(r *admissionv1.AdmissionRequest) *admissionv1.Ad
 	}
 }
 
-// Annotate adds an audit annotation to the answer of an admitted request. The value has names and reasons, never content.
+// Annotate adds an audit annotation to the response to an admitted request. The value has names and reasons, never
+// content.
 func Annotate(ctx context.Context, key, value string) {
 	if c, _ := ctx.Value(callKey{}).(*call); c != nil {
 		if c.annotations == nil {
@@ -83,7 +85,7 @@ func cut(text string, length int) string {
 	}
 	const ellipsis = "…"
 	end := length - len(ellipsis)
-	for end > 0 && text[end]&0xc0 == 0x80 { // Not within a character.
+	for end > 0 && text[end]&0xc0 == 0x80 { // Do not cut within a character.
 		end--
 	}
 	return text[:end] + ellipsis

@@ -38,7 +38,7 @@ func readReview(body []byte) (*admissionv1.AdmissionReview, error) {
 	return review, nil
 }
 
-// answerOf returns the answer to a review, in its version; without one in v1.
+// answerOf returns the response to a review in its version, or in v1 if it has none.
 func answerOf(review *admissionv1.AdmissionReview, response *admissionv1.AdmissionResponse) *admissionv1.AdmissionReview {
 	answer := &admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response}
 	if answer.Kind == "" {
@@ -50,7 +50,7 @@ func answerOf(review *admissionv1.AdmissionReview, response *admissionv1.Admissi
 	return answer
 }
 
-// unmarshal decodes JSON leniently: unknown fields are ignored (CW-5). Other texts are refused with 400.
+// unmarshal decodes JSON leniently: it ignores unknown fields (CW-5). Invalid JSON is refused with 400.
 func unmarshal(raw []byte, into any) error {
 	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 	if err == nil {
@@ -62,13 +62,12 @@ func unmarshal(raw []byte, into any) error {
 	return Refuse(http.StatusBadRequest, "%s", err)
 }
 
-// Unmarshal decodes an object of a request, of the kind that it names. An object that cannot be decoded is refused
-// with 400. Names of fields are case-sensitive, as they are to an API server. It is the only decoder of objects in
-// reviews, together with Tree and Decode: that of encoding/json takes METADATA for metadata, and the linter forbids
-// it.
+// Unmarshal decodes an object of a request. An object that cannot be decoded is refused with 400. Names of fields are
+// case-sensitive, as in an API server. Only this, Tree and Decode decode objects in reviews: encoding/json accepts
+// METADATA as metadata, and the linter forbids it.
 func Unmarshal(raw []byte, into any) error { return unmarshal(raw, into) }
 
-// Tree decodes any JSON into maps, lists and scalars. Numbers of any size stay as they are.
+// Tree decodes any JSON into maps, lists and scalars. It keeps numbers of any size as they are.
 func Tree(raw []byte) (any, error) {
 	var tree any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -79,8 +78,8 @@ func Tree(raw []byte) (any, error) {
 	return tree, nil
 }
 
-// Decode decodes an object of one kind, with the namespace of the request if it names none (CW-9). An object of another kind is refused with 400,
-// and an object without a kind is accepted (CW-5, FM-3).
+// Decode decodes an object of one kind, and sets the namespace of the request if the object has none (CW-9). An
+// object of another kind is refused with 400; an object without a kind is accepted (CW-5, FM-3).
 func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (*T, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, Refuse(http.StatusBadRequest, "there is no content to decode")
@@ -103,7 +102,7 @@ func Decode[T any](kind schema.GroupVersionKind, raw []byte, namespace string) (
 	return into, nil
 }
 
-// typeName returns the name of a type for messages; a type that is made for a rule is named by its kind.
+// typeName returns the name of a type for messages. A type that is made for a rule has the name of its kind.
 func typeName(kind schema.GroupVersionKind, into any) string {
 	if _, is := into.(runtime.Object); is {
 		return fmt.Sprintf("%T", into)
@@ -114,7 +113,7 @@ func typeName(kind schema.GroupVersionKind, into any) string {
 // shapes has the known fields of each type.
 var shapes sync.Map
 
-// knownTo returns an object with its kind and the fields of a type, as decoding the rest takes most of the time.
+// knownTo returns an object with only its kind and the fields of a type, as decoding the rest takes most of the time.
 func knownTo[T any](raw []byte) []byte {
 	t := reflect.TypeFor[T]()
 	shape, found := shapes.Load(t)

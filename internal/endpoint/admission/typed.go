@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Mutator changes an object. It gets the object with its namespace, and RequestFrom returns the request.
+// Mutator changes an object. The object has its namespace, and RequestFrom returns the request.
 type Mutator[T any] func(ctx context.Context, object *T) error
 
-// Mutate makes a Func of a function that changes objects of one kind (FM-1 to FM-6). A deletion is admitted without
+// Mutate makes a Func from a function that changes objects of one kind (FM-1 to FM-6). It admits deletions without
 // decoding the object.
 func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (Patch, error) {
@@ -42,11 +42,12 @@ func Mutate[T any](kind schema.GroupVersionKind, change Mutator[T]) Func {
 	}
 }
 
-// Validator judges an object; old is nil for one that is created. An invalid object is answered with 422 and all its fields, an error as
-// that of a Mutator.
+// Validator validates an object; old is nil for a creation. The response to an invalid object is 422 with all invalid
+// fields; other errors are handled as those of a Mutator.
 type Validator[T any] func(ctx context.Context, object, old *T) (field.ErrorList, error)
 
-// Validate makes a Func of a function that judges objects of one kind (FV-1 to FV-4). Deletions and connections are admitted.
+// Validate makes a Func from a function that validates objects of one kind (FV-1 to FV-4). It admits deletions and
+// connections.
 func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
 	return Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		var now, old *T
@@ -81,7 +82,7 @@ func Validate[T any](kind schema.GroupVersionKind, validate Validator[T]) Func {
 	})
 }
 
-// nameOf returns the name of an object for messages, also before its name is generated.
+// nameOf returns the name of an object for messages, or its generateName.
 func nameOf(r *admissionv1.AdmissionRequest, object any) string {
 	if o, is := object.(metav1.Object); is {
 		switch {

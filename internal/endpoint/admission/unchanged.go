@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OnChange admits an update that leaves what a rule reads of the object as it was (T4-4): an object that was admitted before, under other rules or none,
-// can be changed otherwise, released and deleted. Everything else goes to decide. T has no more fields than reads needs.
+// OnChange admits an update that does not change the fields that a rule reads (T4-4): so an object that does not
+// comply, because it is older than the rule, can be changed otherwise, released and deleted. Other requests go to
+// decide. T has only the fields that reads needs.
 func OnChange[T any](kind schema.GroupVersionKind, reads func(*T) any, decide Func) Func {
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (Patch, error) {
 		if r.Operation == admissionv1.Update && unchanged(kind, reads, r) {
@@ -19,7 +20,8 @@ func OnChange[T any](kind schema.GroupVersionKind, reads func(*T) any, decide Fu
 	}
 }
 
-// unchanged reports whether both objects of an update are the same to a rule. decide answers an object that cannot be decoded.
+// unchanged reports whether an update keeps the fields that a rule reads. It returns false for an object that cannot
+// be decoded, which decide handles.
 func unchanged[T any](kind schema.GroupVersionKind, reads func(*T) any, r *admissionv1.AdmissionRequest) bool {
 	now, err := Decode[T](kind, r.Object.Raw, r.Namespace)
 	if err != nil {

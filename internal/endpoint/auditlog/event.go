@@ -12,28 +12,28 @@ import (
 
 // Event has the relevant fields of an event.
 type Event struct {
-	// File and Line locate it, for people; lines count from 1.
+	// File and Line are the location of the event for people; lines count from 1.
 	File string
 	Line int
 	// Item is the number of the event in the list of its line, from 1; 0 if the line is an event.
 	Item int
-	// FileNumber is the place of the file among those that are read, from 0.
+	// FileNumber is the index of the file among the files that are read.
 	FileNumber int
 
-	// ID is the same for all stages of a request; the client may have chosen it.
+	// ID is the same for all stages of a request. Clients may choose it.
 	ID string
 
 	Stage, Verb, RequestURI string
-	// User and Groups are those of the impersonated user, if there is one: kube-apiserver decides about that user.
+	// User and Groups are those of the impersonated user, if there is one, as kube-apiserver decides on that user.
 	User   string
 	Groups []string
-	// Resource is empty if the request was for none.
+	// Resource is empty if the request was not for a resource.
 	APIGroup, Resource, Subresource, Namespace, Name string
-	// Code is that of the response, 0 if there was none.
+	// Code is the response's status code, 0 if there was none.
 	Code int
 	// Decision and Reason are the result of the API server's authorizers: allow or forbid; empty if the log has none.
 	Decision, Reason string
-	// Received is the time at which the request came, Reached the time of the stage.
+	// Received is the time at which the request arrived, Reached the time of the stage.
 	Received, Reached string
 	// RequestObject and ResponseObject are JSON, empty if the log does not have them.
 	RequestObject, ResponseObject string
@@ -50,18 +50,18 @@ func (e *Event) Allowed() (allowed, known bool) {
 }
 
 var (
-	// errNoEvent is the fault of a line that is JSON, but neither an audit event nor a list of them.
+	// errNoEvent is the error for a line of JSON that is neither an audit event nor a list of them.
 	errNoEvent = errors.New("is no event of audit.k8s.io/v1")
 	errNoJSON  = errors.New("is no JSON object")
 )
 
 const auditVersion = "audit.k8s.io/v1"
 
-// message is a line of a log: an event, or a list of events. Of an event it has only the fields that matter, so that a
-// log whose other fields have another form can be read, too.
+// message is a line of a log: an event, or a list of events. It has only the relevant fields, so that other fields
+// may have any form.
 type message struct {
 	metav1.TypeMeta
-	// Items are those of a list.
+	// Items are the items of a list.
 	Items json.RawMessage `json:"items"`
 
 	AuditID                  string          `json:"auditID"`
@@ -95,8 +95,8 @@ type account struct {
 	Groups   []string `json:"groups"`
 }
 
-// decode reads a line: an event, as log files have them, or a list of events, as webhooks get them. Nothing of a list
-// counts if one of its items is no event, so that it is read twice: only one event at a time takes memory.
+// decode decodes a line: an event, as in log files, or a list of events, as for webhooks. A list with an invalid item
+// counts as malformed as a whole, so it is read twice: this way only one event at a time is in memory.
 func decode(line []byte, each func(*Event)) error {
 	var m message
 	switch err := kjson.UnmarshalCaseSensitivePreserveInts(line, &m); {
@@ -116,7 +116,7 @@ func decode(line []byte, each func(*Event)) error {
 	return m.eachItem(each)
 }
 
-// eachItem decodes the items of a list. API servers write them without their type.
+// eachItem decodes the items of a list. API servers write them without their types.
 func (m *message) eachItem(do func(*Event)) error {
 	if body(m.Items) == "" {
 		return nil
@@ -156,7 +156,7 @@ func (m *message) event(item int) *Event {
 	}
 }
 
-// body returns an object of an event; null is none.
+// body returns an object of an event; null is empty.
 func body(raw json.RawMessage) string {
 	if string(raw) == "null" {
 		return ""

@@ -11,65 +11,63 @@ import (
 )
 
 const (
-	// chunkSize is the number of bytes that are decoded at once: some hundred events.
+	// chunkSize is the number of bytes that are decoded together: some hundred events.
 	chunkSize = 256 << 10
-	// lineLimit bounds a line. API servers take requests of 3 MiB, so that an event with request and response has some 6 MiB; they send webhooks
-	// lists of up to 10 MiB. The chunks in memory have some 100 MiB if each is such a line.
+	// lineLimit bounds a line. API servers accept requests of 3 MiB, so an event with request and response has some 6
+	// MiB; lists for webhooks have up to 10 MiB. The chunks in memory have some 100 MiB if each is such a line.
 	lineLimit = 12 << 20
-	// atOnce is the number of chunks that wait to be handed over.
+	// atOnce is the number of chunks that wait to be processed.
 	atOnce = 8
-	// namedLines is the number of malformed lines that are named.
+	// namedLines is the maximum number of malformed lines in the summary.
 	namedLines = 10
 )
 
 // Source is the input of a replay.
 type Source struct {
-	// Files are paths; - is Stdin. A file that begins as gzip does is decompressed.
+	// Files are paths; - is Stdin. Files with gzip's magic bytes are decompressed.
 	Files []string
 	Stdin io.Reader
-	// Keep reports whether an event is of interest. It is called by several goroutines.
+	// Keep reports whether an event is relevant. Several goroutines call it.
 	Keep func(*Event) bool
-	// Progress, if it is set, is called now and then with how much was read.
+	// Progress, if set, is called from time to time with the progress so far.
 	Progress func(Far)
 }
 
 // Far is the progress of reading.
 type Far struct {
-	// Lines counts the lines that were handed over.
+	// Lines counts the lines that were processed.
 	Lines int
-	// Bytes counts the bytes of the files that were read, as they are stored; All is the size of the files, 0 if it is
-	// unknown.
+	// Bytes counts the stored bytes of the files that were read; All is the size of all files, 0 if unknown.
 	Bytes, All int64
 }
 
 // Summary counts the lines that were read.
 type Summary struct {
-	// Lines that are not empty, and those of them that are no events.
+	// Lines are not empty; Malformed counts those that are not events.
 	Lines, Malformed int
-	// Named are the first of them, with file, line number and fault; nothing of their content.
+	// Named lists the first malformed lines, with file, line number and error, without content.
 	Named []string
 }
 
-// ErrNothing reports a log without any event.
+// ErrNothing is the error for a log without events.
 var ErrNothing = errors.New("no line is an audit event")
 
-// chunk is some lines, with their events.
 type chunk struct {
 	file      string
 	number    int
 	lines     [][]byte
 	firstLine int
-	// stored is the number of bytes of all files that were read when the chunk was complete.
+	// stored is the number of stored bytes of all files that were read up to the end of the chunk.
 	stored int64
 
 	events []Event
-	// count is the number of lines that are not empty; malformed names those that are no events.
+	// count is the number of lines that are not empty; malformed lists those that are not events.
 	count     int
 	malformed []string
 	done      chan struct{}
 }
 
-// Read hands over each event that is kept, in the order of the log. Each chunk is decoded by a goroutine of its own.
+// Read calls each with each event that is kept, in the order of the log. Each chunk is decoded by its own goroutine.
 func (s *Source) Read(each func(*Event) error) (Summary, error) {
 	var summary Summary
 	order, stop, failed := make(chan *chunk, atOnce), make(chan struct{}), make(chan error, 1)
@@ -142,7 +140,7 @@ func (c *chunk) decode(keep func(*Event) bool) {
 
 var errTooLong = fmt.Errorf("is longer than %d MiB", lineLimit>>20)
 
-// split cuts all files into chunks of whole lines, until emit returns false.
+// split cuts all files into chunks of entire lines, until emit returns false.
 func (s *Source) split(emit func(*chunk) bool) error {
 	var read counted
 	for number, name := range s.Files {
@@ -201,8 +199,8 @@ func splitLines(from io.Reader, emit func(*chunk) bool) (more bool, err error) {
 	return true, nil
 }
 
-// readLine returns the next line, or what is left without an end. Of a line that is too long it returns a part that is
-// too long as well.
+// readLine returns the next line, or the rest of a file without a final newline. Of a line beyond the limit it
+// returns a part that is also beyond the limit.
 func readLine(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -216,7 +214,7 @@ func readLine(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// size is that of all files, 0 if one of them is none, as a pipe.
+// size returns the size of all files, 0 if one of them is not a regular file.
 func (s *Source) size() (all int64) {
 	for _, name := range s.Files {
 		info, err := os.Stat(name)
@@ -228,7 +226,7 @@ func (s *Source) size() (all int64) {
 	return all
 }
 
-// counted counts the bytes that are read.
+// counted counts the bytes of a reader.
 type counted struct {
 	io.Reader
 	bytes int64

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// startedLimit bounds the open requests that are known, to 32 MiB: a thousand seeds have 50,000 watches at a time.
+// startedLimit bounds the requests in progress, to 32 MiB: a thousand seeds have 50,000 watches at a time.
 const startedLimit = 1 << 20
 
-// lasting is the duration from which on a request counts as long: shorter ones race with every write.
+// lasting is the minimum duration of a long request; shorter ones race with every write.
 const lasting = time.Second
 
 // Requests finds the event of each request at which its decision counts: ResponseStarted of a long one, such as a
-// watch, if the log has that stage, else the last event. So the decision uses the facts at the beginning of the
+// watch, if the log has that stage, otherwise the last event. So the decision uses the facts at the beginning of the
 // request.
 type Requests struct {
 	seed    maphash.Seed
@@ -21,7 +21,7 @@ type Requests struct {
 	written time.Time
 }
 
-// NewRequests returns a Requests that knows of none.
+// NewRequests returns a Requests without requests in progress.
 func NewRequests() *Requests {
 	return &Requests{seed: maphash.MakeSeed(), started: map[uint64]struct{}{}}
 }
@@ -36,20 +36,21 @@ func (r *Requests) Counts(e *Event) bool {
 		return !counted
 	}
 	if counted || e.ID == "" || len(r.started) >= startedLimit {
-		return false // It counts when it ends.
+		return false // It counts at its end.
 	}
 	r.started[key] = struct{}{}
 	return true
 }
 
-// Wrote notes the end of a write.
+// Wrote records the end of a write.
 func (r *Requests) Wrote(e *Event) {
 	if at := timeOf(e.Reached); at.After(r.written) {
 		r.written = at
 	}
 }
 
-// Overtaken reports whether a long request began before the end of the last write: the facts of its decision are lost.
+// Overtaken reports whether a long request began before the end of the last write, so that the facts of its decision
+// are lost.
 func (r *Requests) Overtaken(e *Event) bool {
 	began := timeOf(e.Received)
 	return timeOf(e.Reached).Sub(began) >= lasting && began.Before(r.written)
@@ -62,7 +63,7 @@ func timeOf(text string) time.Time {
 
 const responseStarted = "ResponseStarted"
 
-// Answered reports whether the event has the answer to the request: it is over, or its answer began.
+// Answered reports whether the event has the response to the request: it is over, or its response began.
 func (e *Event) Answered() bool { return e.Over() || e.Stage == responseStarted }
 
 // Over reports whether the request is over.

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-project/espalier/internal/plaintext"
 )
 
-// Key groups the decisions that are counted together: those of one rule about one client and one resource that differ
-// alike.
+// Key groups decisions that are counted together: they have the same rule, client and resource, and the same
+// difference.
 type Key struct {
 	Rule     string `json:"rule"`
 	Client   string `json:"client"`
@@ -23,25 +23,25 @@ type Key struct {
 	Is  string `json:"is"`
 }
 
-// Cell is a line of the table.
+// Cell is a row of the table.
 type Cell struct {
 	Key
 	Count int      `json:"count"`
 	Verbs []string `json:"verbs"`
-	// Example is the first such request, At its place in the log.
+	// Example is the first such request, At its location in the log.
 	Example string `json:"example"`
 	At      string `json:"at"`
 	Reason  string `json:"reason,omitempty"`
-	// Missing are sets of links that would allow the example, if it is refused for want of a path: any of them would.
+	// Missing are alternatives of missing links: each would allow the example, if it is refused for lack of a path.
 	Missing []string `json:"missing,omitempty"`
 	// Known is the source of the facts about the example: log, dump, both, or nothing.
 	Known string `json:"known,omitempty"`
 }
 
-// cellLimit bounds the table: a thousand seeds that each differ for ten rules.
+// cellLimit bounds the rows of the table: a thousand seeds that each have differences in ten rules.
 const cellLimit = 10_000
 
-// Other is the client of decisions that are counted together beyond the limit.
+// Other is the client of all decisions beyond the limit.
 const Other = "<other>"
 
 // Table counts differences.
@@ -51,7 +51,7 @@ type Table struct {
 	Total int
 }
 
-// Add counts a difference. Describe completes the cell of the first one of its kind.
+// Add counts a difference. describe fills the cell of the first difference with a key.
 func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
 	t.Total++
 	if t.cells == nil {
@@ -75,7 +75,7 @@ func (t *Table) Add(key Key, e *Event, describe func(*Cell)) {
 	}
 }
 
-// Cells are the lines, the largest counts first.
+// Cells returns the rows, the largest counts first.
 func (t *Table) Cells() []*Cell {
 	all := slices.Collect(maps.Values(t.cells))
 	for _, c := range all {
@@ -88,7 +88,7 @@ func (t *Table) Cells() []*Cell {
 	return all
 }
 
-// Resource is group and subresource of a request in the form of kubectl.
+// Resource returns the group and subresource of a request in the form of kubectl.
 func Resource(group, resource, subresource string) string {
 	if group != "" {
 		resource += "." + group
@@ -108,7 +108,7 @@ func Request(e *Event) string {
 	return text
 }
 
-// Place is the place of the event in the log.
+// Place returns the location of the event in the log.
 func (e *Event) Place() string {
 	if e.Item > 0 {
 		return fmt.Sprintf("%s line %d item %d", e.File, e.Line, e.Item)
@@ -133,7 +133,7 @@ func (t *Table) Write(out io.Writer, was, is string) error {
 	return w.Flush()
 }
 
-// first is the likeliest set of missing links; the JSON form has the others, too.
+// first returns the most likely missing links; the JSON form has all alternatives.
 func first(all []string) string {
 	if len(all) == 0 {
 		return ""

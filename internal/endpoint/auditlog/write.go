@@ -11,11 +11,10 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// deleteCollection is the verb that deletes all objects that a selector selects.
 const deleteCollection = "deletecollection"
 
-// Wrote reports whether the request changed objects, or one of some subresources. A failed deletion of a collection may
-// have deleted some of them.
+// Wrote reports whether the request changed objects, or one of the given subresources. A failed deletion of a
+// collection may have deleted some of them.
 func (e *Event) Wrote(subresources ...string) bool {
 	done := e.Code >= 200 && e.Code <= 299
 	switch e.Verb {
@@ -30,17 +29,17 @@ func (e *Event) Wrote(subresources ...string) bool {
 // DryRun reports whether the request was a dry run, as the API server reads URI and body.
 func (e *Event) DryRun() bool { return len(e.options().DryRun) > 0 }
 
-// options are those of a write. Of a deletion with a body the API server reads only the body.
+// options returns the options of a write. If a deletion has a body, the API server reads only the body.
 func (e *Event) options() (options metav1.DeleteOptions) {
 	if e.deletes() && e.RequestObject != "" {
-		_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(e.RequestObject), &options) // Fields that can be read count.
+		_ = kjson.UnmarshalCaseSensitivePreserveInts([]byte(e.RequestObject), &options) // Readable fields count.
 		return options
 	}
 	_, query, found := strings.Cut(e.RequestURI, "?")
 	if !found {
 		return options
 	}
-	values, _ := url.ParseQuery(query) // The API server ignores faulty parameters, too.
+	values, _ := url.ParseQuery(query) // The API server also ignores invalid parameters.
 	options.DryRun = values["dryRun"]
 	if policy := metav1.DeletionPropagation(values.Get("propagationPolicy")); policy != "" {
 		options.PropagationPolicy = &policy
@@ -54,13 +53,13 @@ func (e *Event) deletes() bool { return e.Verb == "delete" || e.Verb == deleteCo
 type Change struct {
 	// Kind is empty if the log does not have it.
 	Kind, Namespace, Name string
-	// Body is the object as JSON. Gone is true if the write removed it.
+	// Body is the object as JSON. Gone is set if the write removed the object.
 	Body []byte
 	Gone bool
 }
 
-// Changes returns the objects that a write changed; known is false if the log does not contain them. The object of the
-// response counts, else that of the request, which is as good for a creation and an update.
+// Changes returns the objects that a write changed; known is false if the log does not contain them. It uses the
+// object in the response, or the one in the request, which is sufficient for creations and updates.
 func (e *Event) Changes() (changes []Change, known bool) {
 	if e.Verb == deleteCollection {
 		return e.collection()
@@ -79,7 +78,7 @@ func (e *Event) Changes() (changes []Change, known bool) {
 	return []Change{c}, c.Name != ""
 }
 
-// collection returns the objects of a list after the deletion: API servers answer with them as they were before it.
+// collection returns the objects of a deleted collection: the response has them in their state before the deletion.
 func (e *Event) collection() (changes []Change, known bool) {
 	var list struct {
 		Kind  string            `json:"kind"`
@@ -90,7 +89,7 @@ func (e *Event) collection() (changes []Change, known bool) {
 		return nil, false
 	}
 	policy := e.options().PropagationPolicy
-	stays := policy != nil && *policy != metav1.DeletePropagationBackground // A finalizer is added.
+	stays := policy != nil && *policy != metav1.DeletePropagationBackground // Then a finalizer is added.
 	for _, item := range list.Items {
 		var head objectHead
 		if head.read(string(item)) != nil {
@@ -113,7 +112,7 @@ type objectHead struct {
 		Finalizers        []string `json:"finalizers"`
 	} `json:"metadata"`
 	Spec struct {
-		// Finalizers are those of a Namespace.
+		// Finalizers are a Namespace's.
 		Finalizers any `json:"finalizers"`
 	} `json:"spec"`
 }
@@ -139,10 +138,10 @@ func (h *objectHead) hasFinalizers() bool {
 	return len(h.Metadata.Finalizers) > 0 || h.Kind == "Namespace" && len(ofNamespace) > 0
 }
 
-// Followed counts the writes of a log, for people.
+// Followed counts the writes in a log.
 type Followed struct {
-	// Writes were followed. Bodiless writes have no body in the log, Unlisted deletions of collections no list of objects:
-	// both changed nothing.
+	// Writes are those with their objects in the log. Bodiless writes have no object in the log, Unlisted deletions
+	// of collections no list of objects: both are ignored.
 	Writes, Bodiless, Unlisted int
 }
 

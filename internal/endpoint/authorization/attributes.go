@@ -11,12 +11,12 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// reviewSpec is the part of a review that is read (AE-11).
+// reviewSpec has the fields of a review that are read (AE-11).
 type reviewSpec struct {
 	User  string              `json:"user"`
 	UID   string              `json:"uid"`
 	Extra map[string][]string `json:"extra"`
-	// Groups is the field of v1, Group that of v1beta1.
+	// Groups is the field of v1, Group the field of v1beta1.
 	Groups                []string               `json:"groups"`
 	Group                 []string               `json:"group"`
 	ResourceAttributes    *resourceAttributes    `json:"resourceAttributes"`
@@ -42,7 +42,7 @@ type nonResourceAttributes struct {
 	Verb string `json:"verb"`
 }
 
-// rawOrParsed is a selector of either form; the parsed one comes first.
+// rawOrParsed is a selector of either form; the parsed form takes precedence.
 type rawOrParsed struct {
 	RawSelector  string        `json:"rawSelector"`
 	Requirements []requirement `json:"requirements"`
@@ -54,8 +54,8 @@ type requirement struct {
 	Values   []string `json:"values"`
 }
 
-// attributes returns the question for the authorizer; without either kind of attributes they are empty, the user
-// included (AE-10).
+// attributes returns the attributes for the authorizer. If the review has neither kind of attributes, all are empty,
+// including the user (AE-10).
 func (r *review) attributes() authorizer.Attributes {
 	spec := &r.Spec
 	who := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.groups, Extra: spec.Extra}
@@ -83,8 +83,8 @@ var labelOperators = map[string]selection.Operator{
 	"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist,
 }
 
-// labels returns the requirements that are valid, and the faults of the others. Dropping one is safe: requirements are
-// joined by "and", so the question only gets wider.
+// labels returns the valid requirements, and the errors of the others. To drop a requirement is safe: requirements
+// are joined by "and", so the request only becomes wider.
 func (s *rawOrParsed) labels() (labels.Requirements, error) {
 	if len(s.Requirements) == 0 {
 		if s.RawSelector == "" {
@@ -115,7 +115,7 @@ func (s *rawOrParsed) labels() (labels.Requirements, error) {
 	return result, joined(errs)
 }
 
-// fields is labels for field selectors, which know equality only.
+// fields is labels for field selectors, which only have equality.
 func (s *rawOrParsed) fields() (fields.Requirements, error) {
 	if len(s.Requirements) == 0 {
 		if s.RawSelector == "" {

@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// decisionBudget limits the time of a decision (AE-1); kube-apiserver waits ten seconds at most.
+	// decisionBudget limits the time of a decision (AE-1); kube-apiserver waits at most ten seconds.
 	decisionBudget = 10 * time.Second
-	// reviewLimit bounds the body of a review. Reviews of kube-apiserver have some hundred bytes; etcd's limit for a whole object
-	// is 1.5 MiB, so twice that is more than any request that could be asked about.
+	// reviewLimit bounds the body of a review. Reviews from kube-apiserver have some hundred bytes. etcd's limit for
+	// an object is 1.5 MiB; twice that is more than a review of any request needs.
 	reviewLimit = 3 << 20
-	// valuesLimit bounds the groups and other values of a review. Each takes 40 bytes or more when it is decoded, so that the 3 MiB of a body
-	// would otherwise become 60. Users with groups from a certificate or token have some hundred.
+	// valuesLimit bounds the groups and other values of a review. Each takes at least 40 bytes when it is decoded, so
+	// a body of 3 MiB could become 60 MiB. Users with groups from a certificate or token have some hundred.
 	valuesLimit = 1 << 16
-	// decisionsAtOnce bounds the decisions that are being made at a time: all that may wait for a look-up or make one (1124, ratelimit.Waiting and
-	// cluster.Streams), and the further requests that an API server has under way. A review of usual size takes 24 KiB meanwhile, so that
-	// all reviews take 30 MiB.
+	// decisionsAtOnce bounds the concurrent decisions: all that may wait for a lookup or make one (1124,
+	// ratelimit.Waiting and cluster.Streams), and the further requests that an API server has in progress. A review
+	// of usual size takes 24 KiB meanwhile, so all reviews take 30 MiB.
 	decisionsAtOnce = ratelimit.Waiting + 256
-	// bufferKept bounds the buffers that are used again: twice what a review of usual size has.
+	// bufferKept bounds the buffers that are reused: twice the size of a usual review.
 	bufferKept = 16 << 10
 
 	reviewGroup = "authorization.k8s.io/"
@@ -45,15 +45,16 @@ const (
 	reviewBeta  = reviewGroup + "v1beta1"
 )
 
-// NewBodies returns the bound of the bodies of reviews, for all endpoints that share it. kube-apiserver sends none
-// that is large or no JSON: a client that does gets 8 MiB a second and an eighth of a processor, and 6 MiB of memory.
+// NewBodies returns the bound of the bodies of reviews, for all endpoints that share it. kube-apiserver sends no
+// bodies that are large or not JSON: a client that does so gets 8 MiB per second, an eighth of a processor, and 6 MiB
+// of memory.
 func NewBodies() *endpoint.Bodies {
 	return endpoint.NewBodies(endpoint.Size{Bytes: reviewLimit, Places: 2, Grace: time.Second, BytesPerSecond: 4 << 20, Turns: ratelimit.NewTurns(7)})
 }
 
 var errNotSynced = errors.New("not synced yet")
 
-// WhenSynced returns a Ready that waits until everything is known.
+// WhenSynced returns a Ready that returns an error until the state is synced.
 func WhenSynced(synced func() bool) func() error {
 	return func() error {
 		if synced() {
@@ -66,24 +67,25 @@ func WhenSynced(synced func() bool) func() error {
 // Options has the parts of an endpoint for SubjectAccessReviews.
 type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Ready returns the reason why decisions are not possible, which is then the evaluation error of each answer (B-3). Nil means always.
+	// Ready returns the reason why no decision is possible, which becomes the evaluation error of each response
+	// (B-3). Nil means that it always is.
 	Ready func() error
-	// Concerns reports whether there is an opinion about a user at all; about others there is none at any time, whatever else is wrong. Nil
-	// means that everybody may be concerned.
+	// Concerns reports whether the authorizer decides on a user. For other users there is never an opinion, whatever
+	// else fails. Nil means that it decides on all users.
 	Concerns func(user.Info) bool
-	// DenyOnError makes an error a denial, so that no later authorizer is asked (B-1).
+	// DenyOnError makes an error a denial, so that no later authorizer is called (B-1).
 	DenyOnError bool
-	// Bodies bounds the memory of all endpoints that share it; nil means that this endpoint has one of its own.
+	// Bodies bounds the memory of all endpoints that share it; nil means a bound for this endpoint only.
 	Bodies *endpoint.Bodies
 	Log    logr.Logger
 }
 
-// Handler answers SubjectAccessReviews with an authorizer's decisions (section 1 of the authorization contract). The HTTP status is
-// always 200; the status of the review reports errors.
+// Handler answers SubjectAccessReviews with an authorizer's decisions (section 1 of the authorization contract). The
+// HTTP status is always 200; the status of the review reports errors.
 type Handler struct {
 	Options
 
-	// deciding counts the decisions that are being made.
+	// deciding counts the decisions in progress.
 	deciding int32
 }
 
@@ -178,7 +180,7 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, request *http
 	return r, r.decode(buffer.Bytes())
 }
 
-// decide answers a panic with an error, so that the connection stays usable (AE-21, B-2).
+// decide converts a panic into an error, so that the connection stays usable (AE-21, B-2).
 func (h *Handler) decide(ctx context.Context, attributes authorizer.Attributes) (decision authorizer.Decision, reason string, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -208,9 +210,9 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == "application/json"
 }
 
-// write appends the answer in the order of fields that AE-17 gives.
+// write appends the response with the order of fields of AE-17.
 func (a *answer) write(out *bytes.Buffer) {
-	if a.kind == "" { // It was not read.
+	if a.kind == "" { // The review could not be read.
 		a.apiVersion, a.kind = reviewV1, reviewKind
 	}
 	out.WriteString(`{"kind":`)
@@ -256,10 +258,10 @@ var (
 	errNoType   = endpoint.WithStatus(http.StatusUnprocessableEntity, errors.New("request body has no apiVersion and kind"))
 )
 
-// decode reads JSON or YAML of a bounded number of values. An empty body and a document without a type are no reviews
-// (AE-9).
+// decode decodes JSON or YAML with a bounded number of values. An empty body or a document without a type is not a
+// review (AE-9).
 func (r *review) decode(body []byte) error {
-	if bytes.Count(body, []byte(",")) >= valuesLimit { // There is one between any two values.
+	if bytes.Count(body, []byte(",")) >= valuesLimit { // There is a comma between any two values.
 		return errTooMany
 	}
 	if err := r.parse(body); err != nil {
@@ -301,7 +303,7 @@ func (r *review) parse(body []byte) error {
 	return nil
 }
 
-// decodeAny reads any JSON.
+// decodeAny decodes any JSON.
 func (r *review) decodeAny(body []byte) error {
 	*r = review{}
 	err := kjson.UnmarshalCaseSensitivePreserveInts(body, r)
@@ -311,7 +313,7 @@ func (r *review) decodeAny(body []byte) error {
 	return err
 }
 
-// joined makes one error of several.
+// joined joins errors into one.
 func joined(errs []error) error {
 	if len(errs) == 0 {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint"
 )
 
-// Outcome is the decision of a shadow policy, compared with the policy that answers.
+// Outcome is the decision of a shadow policy, compared with the policy in effect.
 type Outcome string
 
-// Outcomes. Undecided means that the shadow policy would have had to read an object first: it sends no request.
+// The outcomes. Undecided means that the shadow policy would need to read an object first: it sends no request.
 const (
 	Same        Outcome = ""
 	WouldRefuse Outcome = "would_refuse"
@@ -23,18 +23,20 @@ const (
 	Undecided   Outcome = "undecided"
 )
 
-// Difference is a request about which a shadow policy decides differently.
+// Difference is a request for which a shadow policy decides differently.
 type Difference struct {
-	// Authorizer is the name of the handler, Client the class of the client: gardenlet, extension, gardenadm, node-agent.
+	// Authorizer is the name of the handler, Client the class of the client: gardenlet, extension, gardenadm,
+	// node-agent.
 	Authorizer, Rule, Client string
 	Outcome                  Outcome
 }
 
-// samplePeriod is the minimum interval between log lines about the same authorizer, rule, class of client and outcome.
-// Ten seconds are 360 lines an hour for each of them, of some 40 that a landscape has.
+// samplePeriod is the minimum interval between log lines about the same authorizer, rule, class of client and
+// outcome. With ten seconds, each of these, some 40 in a landscape, has at most 360 lines per hour.
 const samplePeriod = 10 * time.Second
 
-// Differences counts where shadow policies decide differently (SHD-2), and logs a sample of the requests (SHD-3). Nil counts nothing.
+// Differences counts the different decisions of shadow policies (SHD-2), and logs a sample of the requests (SHD-3).
+// Nil counts nothing.
 type Differences struct {
 	total *prometheus.CounterVec
 	clock clock.PassiveClock
@@ -49,8 +51,8 @@ type sample struct {
 	endpoint.Sample
 }
 
-// NewDifferences registers the metric, or shares the registered one. Its labels are bounded: rules and classes of
-// clients are those of the tables.
+// NewDifferences registers the metric, or shares the registered one. Its labels are bounded, as rules and classes of
+// clients are fixed.
 func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *Differences {
 	return &Differences{clock: clock, samples: map[Difference]*sample{}, total: endpoint.Shared(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "espalier_authorizer_shadow_total",
@@ -58,11 +60,11 @@ func NewDifferences(registry prometheus.Registerer, clock clock.PassiveClock) *D
 	}, []string{"authorizer", "rule", "client", "outcome"}))}
 }
 
-// Collectors are those of the metric.
+// Collectors returns the metric.
 func (d *Differences) Collectors() []prometheus.Collector { return []prometheus.Collector{d.total} }
 
-// Count counts a difference, and logs it unless one of the same series was logged a moment ago. The key-value pairs
-// describe the request, and carry names only.
+// Count counts a difference, and logs it if none of the same series was logged within samplePeriod. The key-value
+// pairs describe the request, and have only names.
 func (d *Differences) Count(difference Difference, log logr.Logger, reason string, about ...any) {
 	if d == nil || difference.Outcome == Same {
 		return
@@ -75,7 +77,7 @@ func (d *Differences) Count(difference Difference, log logr.Logger, reason strin
 		"client", difference.Client, "notLogged", silent)
 }
 
-// About are the key-value pairs of a request.
+// About returns the key-value pairs of a request.
 func About(attributes authorizer.Attributes) []any {
 	return []any{
 		"user", attributes.GetUser().GetName(), "verb", attributes.GetVerb(), "resource", attributes.GetResource(),
@@ -83,7 +85,7 @@ func About(attributes authorizer.Attributes) []any {
 	}
 }
 
-// count reports whether a line is due, and how many differences had none since the last line.
+// count reports whether a line is due, and how many differences were not logged since the last line.
 func (d *Differences) count(difference Difference) (silent int, due bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,21 +2,21 @@ package authorization
 
 import "strings"
 
-// sentLimit bounds the reviews that are read in kube-apiserver's own form. All texts of such a review are parts of one
-// string, so that a reference to one text keeps at most sentLimit bytes in memory.
+// sentLimit bounds the reviews that are read in kube-apiserver's own form. All strings of such a review share one
+// memory block, so a reference to one of them keeps at most sentLimit bytes in memory.
 const sentLimit = 4 << 10
 
-// sent reads a review in exactly the form that kube-apiserver sends, from left to right. Its invariant: what it accepts it reads as the
-// library would; all else is left to the library. So it knows no space between tokens, no escapes, no null but that of creationTimestamp, no
-// unknown field, and nothing that is there twice but texts.
+// sent reads a review in exactly the form that kube-apiserver sends, from left to right. Invariant: what it accepts,
+// it reads like the library; all else is left to the library. So it refuses spaces between tokens, escapes, null
+// except for creationTimestamp, unknown fields, and duplicate fields other than strings.
 //
-// The library took a third of the time of the endpoint, and a third of that for a stack that had to grow anew in each stream.
+// The library took a third of the endpoint's time, and a third of that for a stack that grew again in each stream.
 type sent struct {
 	text string
 	at   int
 }
 
-// decodeSent reads a body into an empty review. Where it says no the review is of no use.
+// decodeSent decodes a body into an empty review. If it returns false, the review must not be used.
 func (r *review) decodeSent(body []byte) bool {
 	if len(body) > sentLimit {
 		return false
@@ -166,7 +166,7 @@ func (s *sent) requirements(into *[]requirement) bool {
 	})
 }
 
-// skip goes over exactly this text, if it comes next.
+// skip consumes exactly this text, if it is next.
 func (s *sent) skip(text string) bool {
 	if !strings.HasPrefix(s.text[s.at:], text) {
 		return false
@@ -175,7 +175,7 @@ func (s *sent) skip(text string) bool {
 	return true
 }
 
-// next goes over one byte, if it comes next.
+// next consumes one byte, if it is next.
 func (s *sent) next(b byte) bool {
 	if s.at == len(s.text) || s.text[s.at] != b {
 		return false
@@ -184,7 +184,7 @@ func (s *sent) next(b byte) bool {
 	return true
 }
 
-// string reads a text of plain ASCII. Of several the last one counts.
+// string reads a string of plain ASCII. Of duplicates the last one counts.
 func (s *sent) string(into *string) bool {
 	if !s.next('"') {
 		return false
@@ -219,7 +219,7 @@ func (s *sent) strings(into *[]string) bool {
 	return ok
 }
 
-// object reads an object, and has each field's value read.
+// object reads an object, and calls value for each field.
 func (s *sent) object(value func(field string) bool) bool {
 	if !s.next('{') {
 		return false
@@ -238,7 +238,7 @@ func (s *sent) object(value func(field string) bool) bool {
 	}
 }
 
-// array reads an array, and has each element read.
+// array reads an array, and calls element for each element.
 func (s *sent) array(element func() bool) bool {
 	if !s.next('[') {
 		return false

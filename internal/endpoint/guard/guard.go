@@ -1,11 +1,11 @@
-// Package guard restricts an endpoint to clients that an API server authenticates and authorizes: it asks for the
-// owner of a token (TokenReview), and whether the owner may send the request with its verb to its path
-// (SubjectAccessReview), as kube-rbac-proxy does. Prometheus then needs the right to `get` the path as a
-// nonResourceURL.
+// Package guard restricts an endpoint to clients that an API server authenticates and authorizes: a TokenReview
+// returns the owner of a token, and a SubjectAccessReview whether the owner may send the request with its verb to its
+// path, as in kube-rbac-proxy. Prometheus then needs the permission to `get` the path as a nonResourceURL.
 //
-// An answer counts for a while, and a right is asked about again before it ends. A token that was accepted once waits only for other accepted tokens;
-// strangers wait in a short queue that is fair by host. The package keeps digests of tokens, not tokens. The library's filter of metrics has no lanes,
-// and brings gRPC, CEL and OpenTelemetry into the executables.
+// Results are cached, and a permission is checked again before it expires. A token that was accepted once waits only
+// for other accepted tokens; strangers wait in a short queue that is fair by host. The package keeps digests of
+// tokens, not tokens. The library's filter for metrics has no lanes, and adds gRPC, CEL and OpenTelemetry to the
+// executables.
 package guard
 
 import (
@@ -35,39 +35,43 @@ import (
 )
 
 const (
-	// allowedFor is the lifetime of a right: a client that loses the right may read for so long.
+	// allowedFor is the time for which a permission is cached: a client that loses it may read for that long.
 	allowedFor = time.Minute
-	// refreshAfter is the age at which a right is asked about again, so that it does not end between two scrapes.
+	// refreshAfter is the age at which a permission is checked again, so that it does not expire between two scrapes.
 	refreshAfter = allowedFor / 2
-	// acceptedFor is the time for which a token keeps its own turns after its last request: longer than Prometheus
-	// ever pauses.
+	// acceptedFor is the time for which a token stays in the lane of accepted tokens after its last request: longer
+	// than any pause of Prometheus.
 	acceptedFor = time.Hour
-	// refusedFor is the lifetime of a refusal: a client that gets the right waits no longer than that.
+	// refusedFor is the time for which a refusal is cached: a client that gets the permission waits no longer than
+	// that.
 	refusedFor = 10 * time.Second
-	// remembered is the number of answers that each lane keeps, of some 100 bytes each: a few clients ask for a few paths.
+	// remembered is the number of results that each lane keeps, of some 100 bytes each: a few clients request a few
+	// paths.
 	remembered = 256
-	// patience limits the time of an answer. Prometheus gives up after ten seconds, too.
+	// patience limits the time of a check. Prometheus also gives up after ten seconds.
 	patience = 10 * time.Second
-	// asking is the number of questions of a lane that are under way at once: guesses of tokens must not keep the API server busy.
+	// asking is the number of concurrent checks of a lane: guessed tokens must not keep the API server busy.
 	asking = 8
-	// waiting is the number of questions of a lane that wait; each holds a connection and 32 KiB of headers at most: 1 MiB.
+	// waiting is the number of checks of a lane that wait. Each holds a connection and 32 KiB of headers at most: 1
+	// MiB.
 	waiting = 32
-	// longest is the length of tokens that are asked about. Those of ServiceAccounts have some 1,500 bytes.
+	// longest is the maximum length of a token that is checked. Tokens of ServiceAccounts have some 1,500 bytes.
 	longest = 16 << 10
 )
 
-// Guard is one for all endpoints of a process. A token that was accepted once asks in a lane of its own, which guesses of strangers cannot fill.
+// Guard checks the clients of all endpoints of a process. A token that was accepted once has its own lane, which
+// strangers' guesses cannot fill.
 type Guard struct {
 	accepted, strangers *lane
 	clock               clock.PassiveClock
 	log                 logr.Logger
 
 	mu sync.Mutex
-	// owners are the tokens that were accepted, and the time of their last requests.
+	// owners has the accepted tokens, with the time of their last requests.
 	owners map[digest]time.Time
 }
 
-// lane has its own questions, turns, request rate and memory.
+// lane has its own API clients with their rate limit, turns and cache.
 type lane struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -75,23 +79,23 @@ type lane struct {
 	known  map[digest]answer
 }
 
-// digest is that of a token, or of a token with a verb and a path.
+// digest is the digest of a token, or of a token with a verb and a path.
 type digest [sha256.Size]byte
 
-// answer is a status of HTTP, 200 for a right, with the times when it ends and when it is asked for again.
+// answer is a cached HTTP status, 200 for a permission, with the times when it expires and when it is checked again.
 type answer struct {
 	status         int
 	until, refresh time.Time
 }
 
-// question is a request without its token's text in any record.
+// question is a request to check. It must not be logged, because it has the token.
 type question struct{ token, verb, path string }
 
 func (q question) digest() digest {
 	return digest(sha256.Sum256([]byte(q.token + "\x00" + q.verb + "\x00" + q.path)))
 }
 
-// New returns a guard that asks an API server.
+// New returns a guard that checks clients with an API server.
 func New(config *rest.Config, client *http.Client, clock clock.PassiveClock, log logr.Logger) (*Guard, error) {
 	accepted, err := newLane(config, client)
 	if err != nil {
@@ -124,7 +128,7 @@ func newLane(config *rest.Config, client *http.Client) (*lane, error) {
 // Wrap returns a handler that serves only authorized clients.
 func (g *Guard) Wrap(handler http.Handler) http.Handler { return Guarded{g, handler} }
 
-// Guarded is a handler whose clients show a token.
+// Guarded is a handler that requires a token of its clients.
 type Guarded struct {
 	guard   *Guard
 	handler http.Handler
@@ -143,7 +147,8 @@ func (g Guarded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	http.Error(w, http.StatusText(status), status)
 }
 
-// judge returns the status of a request: 200, 401 without a valid token, 403 without the right, 503 if the API server can't be asked.
+// judge returns the status of a request: 200, 401 without a valid token, 403 without the permission, 503 if the API
+// server is not available.
 func (g *Guard) judge(request *http.Request) int {
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > longest {
@@ -162,7 +167,7 @@ func (g *Guard) judge(request *http.Request) int {
 	return status
 }
 
-// laneOf returns the lane of a request, and the client of its turns: an owner's token, or a stranger's host.
+// laneOf returns the lane of a request, and the client for its turns: an accepted token, or a stranger's host.
 func (g *Guard) laneOf(request *http.Request, token string) (*lane, string) {
 	owner, now := digest(sha256.Sum256([]byte(token))), g.clock.Now()
 	g.mu.Lock()
@@ -175,7 +180,7 @@ func (g *Guard) laneOf(request *http.Request, token string) (*lane, string) {
 	return g.strangers, host
 }
 
-// decide asks the API server when it is the client's turn, and remembers the answer.
+// decide checks a request with the API server when it is the client's turn, and caches the result.
 func (g *Guard) decide(ctx context.Context, from *lane, q question) int {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -222,7 +227,8 @@ func (g *Guard) ask(ctx context.Context, from *lane, q question) (int, error) {
 	return http.StatusForbidden, nil
 }
 
-// recall returns a known status. stale asks the caller to check the right again; it is true for one caller per retry.
+// recall returns a cached status. due means that the caller has to check the permission again; it is true for one
+// caller per retry.
 func (g *Guard) recall(from *lane, q question) (status int, found, due bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -238,7 +244,8 @@ func (g *Guard) recall(from *lane, q question) (status int, found, due bool) {
 	return a.status, true, due
 }
 
-// remember keeps an answer. A right makes its token an owner, whose answers are kept in the lane of owners.
+// remember caches a result. With a permission, the token becomes an accepted one, whose results are in that lane's
+// cache.
 func (g *Guard) remember(from *lane, q question, status int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -253,7 +260,7 @@ func (g *Guard) remember(from *lane, q question, status int) {
 	from.known[q.digest()] = a
 }
 
-// evict drops entries that do not count any more, and then any: their owners are asked about once more.
+// evict removes expired entries, and then any others until there is room: they are checked once more.
 func evict[V any](of map[digest]V, counts func(V) bool) {
 	if len(of) < remembered {
 		return

@@ -1,4 +1,4 @@
-// Package admissioncontroller is the table of the features of admission-controller: one row a feature. The package also has the common parts of the
-// rows: the graphs that authorizers and restrictions ask, and the index in which webhooks find
-// the users of an object.
+// Package admissioncontroller has the table of admission-controller's features: one row for each feature. It also has
+// the common parts of the rows: the graphs for authorizers and restrictions, and the index in which webhooks find the
+// users of an object.
 package admissioncontroller

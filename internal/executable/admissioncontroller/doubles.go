@@ -14,19 +14,20 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// doubled is the prefix of the names under which metrics are shown once more. gardener-operator's ServiceMonitor keeps
-// only the metrics of admission-controller with this prefix, and those of some libraries (ADM-39): alerts need more
-// than that.
+// doubled is the prefix of the names under which some metrics are exposed a second time. gardener-operator's
+// ServiceMonitor keeps only the metrics of admission-controller with this prefix, and those of some libraries
+// (ADM-39), which is not enough for alerts.
 const doubled = "gardener_admission_controller_"
 
-// registerDoubles registers the metrics that alerts need and gardener-operator's ServiceMonitor drops once more, under names that it keeps.
+// registerDoubles registers the metrics for alerts a second time, under names that gardener-operator's ServiceMonitor
+// keeps.
 func registerDoubles(registry prometheus.Registerer) {
 	again := feature.Prefixed(doubled, registry)
 	known := prometheus.AlreadyRegisteredError{}
 	for _, c := range slices.Concat(process.Metrics(registry), admission.NewMetrics(registry).Collectors(),
 		authorization.NewDifferences(registry, clock.RealClock{}).Collectors(), []prometheus.Collector{certificates.ReadCertificateErrors}) {
 		if err := again.Register(c); err != nil && !errors.As(err, &known) {
-			panic(err) // Names that mean something else are an error in the program.
+			panic(err) // A name with another meaning is a bug.
 		}
 	}
 }

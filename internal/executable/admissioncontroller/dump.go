@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/garden"
 )
 
-// readGarden hands over all objects of a garden that the graphs are made of. It prints the progress on a terminal.
+// readGarden calls each with all objects of a garden that the graphs need. It prints the progress on a terminal.
 func readGarden(ctx context.Context, restConfig *rest.Config, each func(graph.Kind, runtime.Object) error) error {
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
@@ -38,7 +38,7 @@ func readGarden(ctx context.Context, restConfig *rest.Config, each func(graph.Ki
 	return garden.Each(ctx, client, log, report, each)
 }
 
-// gardenCluster is a person's connection to the garden: a kubeconfig and a context, as with kubectl.
+// gardenCluster is a user's connection to the garden: a kubeconfig and a context, as for kubectl.
 type gardenCluster struct{ kubeconfig, context string }
 
 func (c *gardenCluster) flags(set *pflag.FlagSet) {
@@ -46,7 +46,8 @@ func (c *gardenCluster) flags(set *pflag.FlagSet) {
 	set.StringVar(&c.context, "context", "", "`name` of the kubeconfig's context")
 }
 
-// restConfig returns the configuration of the client. The kubeconfig belongs to the user who runs the command, so that plug-ins are run.
+// restConfig returns the configuration of the client. The kubeconfig belongs to the user who runs the command, so its
+// plug-ins may run.
 func (c *gardenCluster) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -55,11 +56,11 @@ func (c *gardenCluster) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	config.QPS, config.Burst = 50, 100 // Pages of some twenty kinds, one after the other.
+	config.QPS, config.Burst = 50, 100 // For pages of some twenty kinds, one after the other.
 	return cluster.RefuseRedirects(config), nil
 }
 
-// Dump returns the verb that writes what the graphs need of a garden into a folder.
+// Dump returns the verb that writes the objects of a garden that the graphs need into a folder.
 func Dump() process.Subcommand {
 	cluster, limit := &gardenCluster{}, time.Duration(0)
 	return process.Subcommand{

@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// review serves an authorizer under a path, once the graph is complete.
+// review serves an authorizer under a path. It has decisions once the graph is complete.
 func (p *Process) review(name, path string, decides *rules.Authorizer) error {
 	p.Manager.GetWebhookServer().Register(path, authorization.New(authorization.Options{
 		Authorizer: decides, Ready: authorization.WhenSynced(p.watches.Synced), Bodies: p.reviews, Log: p.Log.WithName("webhook." + name),
@@ -23,10 +23,10 @@ func (p *Process) review(name, path string, decides *rules.Authorizer) error {
 	return nil
 }
 
-// decision is a restriction's.
+// decision is the function of a restriction.
 type decision = func(context.Context, *admissionv1.AdmissionRequest) error
 
-// restricting is the row of a restriction.
+// restricting returns the row of a restriction.
 func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
@@ -36,8 +36,8 @@ func restricting(row Row, decides func(*Process, logr.Logger) decision) Row {
 	return row
 }
 
-// restricts returns the endpoint of a restriction. Restrictions ask the graph, too: while it is not complete they would refuse requests about objects
-// that it does not have yet, and a client does not retry after a 403.
+// restricts returns the endpoint of a restriction. Restrictions use the graph: before it is complete they would
+// refuse requests for objects that it does not have yet, and a client does not retry after a 403.
 func (p *Process) restricts(row *Row, decides decision, synced func() bool) http.Handler {
 	return admission.New(admission.Options{
 		Name: row.Name, Decide: admission.Decide(decides), Ready: synced, OnlyReport: p.onlyReports(row), Bodies: p.judged, Metrics: p.hooks,
@@ -45,7 +45,7 @@ func (p *Process) restricts(row *Row, decides decision, synced func() bool) http
 	})
 }
 
-// page is the row of the debug page of a graph.
+// page returns the row of the debug page of a graph.
 func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	return Row{
 		Name: name, Switch: "server.enableDebugHandlers", Runs: feature.EveryReplica,
@@ -64,13 +64,13 @@ func page(name, path string, of func(*Process) *rules.Authorizer) Row {
 	}
 }
 
-// indexed returns the row of a webhook that finds users of an object in the index: it answers 503 until the graph is complete, which readiness
-// waits for.
+// indexed returns the row of a webhook that finds users of an object in the index: it responds with 503 until the
+// graph is complete, which is also a condition of readiness.
 func indexed(row Row, decide func(*Process) (admission.Func, error)) Row {
 	return hooked(row, decide, func(p *Process) func() bool { return p.watches.Synced })
 }
 
-// hook returns the row of a webhook that is no restriction, and that needs no index.
+// hook returns the row of a webhook that is not a restriction, and that needs no index.
 func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 	return hooked(row, decide, func(*Process) func() bool { return nil })
 }
@@ -92,7 +92,7 @@ func hooked(row Row, decide func(*Process) (admission.Func, error), ready func(*
 	return row
 }
 
-// rejecting is the row of a webhook that counts its refusals (OBS-20).
+// rejecting returns the row of a webhook that counts its refusals (OBS-20).
 func rejecting(row Row) Row {
 	row.Metrics = func(registry prometheus.Registerer) {
 		admission.NewMetrics(registry)

@@ -13,24 +13,25 @@ import (
 	"github.com/espalier-project/espalier/internal/selectors"
 )
 
-// The facts of a feature are functions in its folder, of the simplest shape; what is below makes them those of a row.
+// The package of a feature declares its reads, writes and registrations as functions of the simplest form. The
+// functions below adapt them to a row.
 
-// reads are the same whatever the configuration says.
+// reads adapts reads that do not depend on the configuration.
 func reads(those func() []feature.Read) func(*configuration) []feature.Read {
 	return func(*configuration) []feature.Read { return those() }
 }
 
-// writes are the same whatever the configuration says.
+// writes adapts writes that do not depend on the configuration.
 func writes(those func() []feature.Write) func(*configuration) []feature.Write {
 	return func(*configuration) []feature.Write { return those() }
 }
 
-// one is the only registration of a webhook.
+// one adapts the only registration of a webhook.
 func one[W any](registration func() W) func(*configuration, feature.Installation) []W {
 	return func(*configuration, feature.Installation) []W { return []W{registration()} }
 }
 
-// configured are registrations that depend on the configuration.
+// configured adapts registrations that depend on the configuration.
 func configured[W any](registrations func(*configuration) []W) func(*configuration, feature.Installation) []W {
 	return func(cfg *configuration, _ feature.Installation) []W { return registrations(cfg) }
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// garbage is the size of garbage that is never collected: with less a small garden would cost more CPU time than
-	// memory.
+	// garbage is the amount of garbage that is never collected: with less, a small garden would cost more CPU time
+	// than the memory is worth.
 	garbage = 12 << 20
-	// mostPercent and leastPercent bound it, in percent of the memory in use. Most of that is the graph, which stays:
-	// with the default of 100 a process under load has the memory for two. Collections pass over vertices and their
-	// first edges, which have no pointers: with 25 they take as much of a start as they took with 40 when those had
-	// some, a third.
+	// mostPercent and leastPercent bound the garbage, in percent of the memory in use. Most of that is the graph,
+	// which is permanent: with the default of 100 a process under load takes twice its memory. Vertices and their
+	// first edges have no pointers, so the collector skips them, and with 25 it takes a third of a start, as with 40
+	// when these had pointers.
 	mostPercent, leastPercent = 100, 25
-	// weighed is the interval of reading the graph's size, and often the interval during the beginning: a graph of
-	// 100,000 Shoots grows by 10 MiB a second then, and with a stale percentage the heap would be twice as large in
-	// the end. A reading takes a microsecond.
+	// weighed is the interval of reading the graph's size, and often the interval at the start: a graph of 100,000
+	// Shoots grows by 10 MiB per second then, and with an outdated percentage the heap would become twice as large. A
+	// reading takes a microsecond.
 	weighed   = 10 * time.Second
 	often     = 250 * time.Millisecond
 	beginning = 2 * time.Minute
@@ -32,7 +32,7 @@ func percentOf(inUse uint64) int {
 	return int(min(mostPercent, max(leastPercent, garbage*100/max(inUse, 1))))
 }
 
-// collector keeps the memory close to the memory in use, unless the environment says something else.
+// collector keeps the heap close to the memory in use, unless the environment sets GOGC.
 type collector struct{ clock clock.Clock }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -53,7 +53,7 @@ func (c collector) Start(ctx context.Context) error {
 	}
 }
 
-// pause returns when the graph is looked at again, so long after the start.
+// pause returns the time until the next reading, depending on the time since the start.
 func pause(since time.Duration) time.Duration {
 	if since < beginning {
 		return often

@@ -34,7 +34,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Process has the parts that features share.
+// Process has the state that features share.
 type Process struct {
 	Config   *configuration
 	Manager  manager.Manager
@@ -42,12 +42,13 @@ type Process struct {
 	Registry prometheus.Registerer
 	Log      logr.Logger
 
-	// watches keep the graphs; seeds and shoots decide by them.
+	// watches update the graphs; seeds and shoots are the authorizers that use them.
 	watches       *garden.Watches
 	seeds, shoots *rules.Authorizer
 	// seedRestriction and shootRestriction read over the connections of the authorizers.
 	seedRestriction, shootRestriction restriction.Handler
-	// users finds the Shoots and bindings that refer to an object, for the other webhooks; live are their other reads.
+	// users finds the Shoots and bindings that refer to an object, for the other webhooks; live is the client for
+	// their other reads.
 	users *referrers.Index
 	live  client.Reader
 	// reviews, judged and bodies bound the memory of requests: of authorizers, of restrictions and of all other
@@ -56,19 +57,19 @@ type Process struct {
 	hooks                   *admission.Metrics
 	// pages bounds the debug pages of both graphs.
 	pages *debug.Pages
-	// guard decides who sees them; nil means everybody.
+	// guard checks the readers of the debug pages; nil means that everyone may read them.
 	guard      *guard.Guard
 	rejections *admission.Rejections
 	// differences counts the requests that the shadow policy decides differently.
 	differences *authorization.Differences
 }
 
-// New returns the process with everything that is enabled, ready to run. It sends nothing.
+// New returns the process with all enabled features, ready to run. It sends no requests.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	return assemble(cfg, feature.Enabled(Table(), cfg), process.RESTConfig, registry, log)
 }
 
-// assemble returns the process with some rows; reached returns the configuration of its cluster's client.
+// assemble returns the process with the given rows; reached returns the configuration of its cluster's client.
 func assemble(
 	cfg *configuration, rows []Row, reached func(*shared.ClientConnection) (*rest.Config, error), registry prometheus.Registerer, log logr.Logger,
 ) (*Process, error) {
@@ -107,9 +108,10 @@ func assemble(
 	return p, p.add(rows)
 }
 
-// lookups read the garden on behalf of clients: over a connection of their own, with as many requests under way as that connection allows. Clients that
-// wait take turns (ratelimit.Queue). Clients of seeds, clients of self-hosted shoots, which a project's members may invent, and clients of the other
-// webhooks have a connection each, and so have the watches: no client waits for another kind of client.
+// lookups are the live reads of the garden for clients: over their own connection, with as many concurrent requests
+// as it allows. Waiting clients take turns (ratelimit.Queue). Clients of seeds, clients of self-hosted shoots, which
+// members of a project can invent, and clients of the other webhooks have a connection each, and so have the watches:
+// no kind of client waits for another.
 type lookups struct {
 	*garden.Client
 	queue *ratelimit.Queue
@@ -124,7 +126,7 @@ func newLookups(connection cluster.Connection) (lookups, error) {
 	return lookups{client, ratelimit.NewQueue(cluster.Streams, ratelimit.Waiting)}, err
 }
 
-// follow makes the graphs, what keeps them, and who decides by them.
+// follow creates the graphs, their watches, and the authorizers that use them.
 func (p *Process) follow(restConfig *rest.Config) error {
 	connection := cluster.Connection{REST: restConfig, HTTP: p.Manager.GetHTTPClient()}
 	watching, err := garden.NewClient(connection.REST, connection.HTTP)
@@ -143,7 +145,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	metrics := garden.NewMetrics(p.Registry, seedGraph, rules.Buckets())
 	seedState := relation.NewState(seedGraph, p.Clock, metrics.Updated)
 	shootState := relation.NewState(shootGraph, p.Clock, metrics.Updated)
-	// The graph for shoots comes first: a Shoot that only the graph for seeds has is an ordinary one (SHI-3).
+	// The graph for shoots is first: a Shoot that only the graph for seeds has counts as an ordinary one (SHI-3).
 	p.watches = garden.NewWatches(watching, []garden.Graph{{State: shootState, Table: relation.SelfHosted}, {State: seedState, Table: relation.Watches}},
 		p.users, p.Clock, metrics, p.Log.WithName("seed-authorizer-graph"))
 	options := rules.Options{
@@ -169,7 +171,7 @@ func (p *Process) follow(restConfig *rest.Config) error {
 	return nil
 }
 
-// reads makes the client of the webhooks' live reads, on a connection that nothing else uses.
+// reads creates the client for the webhooks' live reads, with its own connection.
 func (p *Process) reads(rows []Row, restConfig *rest.Config) error {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -204,10 +206,10 @@ func (p *Process) add(rows []Row) error {
 // Synced reports whether the graphs are complete (PRC-57, PRC-58).
 func (p *Process) Synced() bool { return p.watches.Synced() }
 
-// Awaited returns the names of the kinds that the graphs lack.
+// Awaited returns the names of the kinds that are missing in the graphs.
 func (p *Process) Awaited() []string { return p.watches.Awaited() }
 
-// Contact reports whether every watch was heard of within the configured time.
+// Contact returns an error if a watch has been silent for longer than the configured time.
 func (p *Process) Contact() error {
 	return p.watches.Contact(p.Config.Server.SeedAuthorizer.MaxStaleness.Duration)
 }

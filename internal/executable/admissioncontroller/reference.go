@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// turned is a configuration with all switches on or off.
+// turned returns a configuration with all switches on or off.
 func turned(on bool) *configuration {
 	cfg := &configuration{Debugging: &shared.Debugging{}}
 	for _, row := range Table() {

@@ -22,14 +22,14 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// Exit codes of replay: something differs, and an unknown answer.
+// The exit codes of replay: there are differences, and the result is unknown.
 const (
 	replayDiffers = process.ExitCode(1)
 	replayFault   = 2
 )
 
-// Replay returns the verb that decides about an audit log once more. flags lead to a configuration; read returns the one of a file, or with an empty
-// path the one that flags lead to, or the defaults.
+// Replay returns the verb that repeats the decisions of an audit log. flags adds the flags for a configuration; read
+// returns the configuration in a file or, if the path is empty, the one of the flags or the defaults.
 func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, error)) process.Subcommand {
 	var dir, compare, against string
 	var without []string
@@ -109,7 +109,7 @@ func Replay(flags func(*pflag.FlagSet), read func(file string) (*configuration, 
 	}
 }
 
-// secondRuleSet is that of another configuration, or without some edges; nil if neither is given.
+// secondRuleSet returns the rules of another configuration, or the rules without some edges; nil if neither is given.
 func secondRuleSet(first *configuration, compare string, without []string, read func(string) (*configuration, error)) (*replay.RuleSet, error) {
 	if compare == "" && len(without) == 0 {
 		return nil, nil
@@ -135,7 +135,7 @@ func printDecisions(ctx context.Context, o replay.Options, out io.Writer) error 
 	return errors.Join(err, buffered.Flush())
 }
 
-// runAgainst compares with the decisions of another executable about the same files, by the same flags.
+// runAgainst compares the decisions with those of another executable for the same files and flags.
 func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o replay.Options) (*replay.Result, error) {
 	if slices.Contains(o.Source.Files, "-") {
 		return nil, process.CommandLineError(errors.New("--against reads the log twice: standard input cannot be"))
@@ -166,7 +166,7 @@ func runAgainst(ctx context.Context, executable string, set *pflag.FlagSet, o re
 	}
 	o.Against = replay.NewAgainst(decided)
 	found, err := replay.Run(ctx, o)
-	if err == nil { // Its last decisions may be about requests that are nobody's here.
+	if err == nil { // The last decisions may be for requests that do not count here.
 		_, err = io.Copy(io.Discard, decided)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/replay"
 )
 
-// progressOf describes how far a replay is.
+// progressOf describes the progress of a replay.
 func progressOf(far auditlog.Far) string {
 	if far.All == 0 {
 		return fmt.Sprintf("%d lines", far.Lines)
@@ -19,7 +19,7 @@ func progressOf(far auditlog.Far) string {
 	return fmt.Sprintf("%d lines, %d %% of the log", far.Lines, 100*far.Bytes/far.All)
 }
 
-// replayDocument is the JSON form of the output of replay.
+// replayDocument is the JSON form of replay's output.
 type replayDocument struct {
 	Lines       int              `json:"lines"`
 	Malformed   int              `json:"malformed,omitempty"`
@@ -68,7 +68,7 @@ func printReplay(r *replay.Result, was, is string, out io.Writer, form string) e
 	return err
 }
 
-// replayNotes are further facts about a replay that count.
+// replayNotes returns further facts about a replay.
 func replayNotes(r *replay.Result) []string {
 	notes := []string{fmt.Sprintf("The graph followed %d writes of the log; %d had no body and changed nothing.", r.Writes, r.Bodiless)}
 	if r.Unlisted > 0 {

@@ -11,13 +11,13 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// policyOf is the policy that answers, by the configuration.
+// policyOf returns the configured policy of the authorizers.
 func policyOf(cfg *configuration) rules.Policy {
 	c := &cfg.Server.SeedAuthorizer
 	return rules.Policy{ReadAll: c.ReadScope == config.ReadScopeAll, WriteOwned: c.WriteScope == config.WriteScopeOwned}
 }
 
-// shadowOf is the shadow policy of the authorizers: nil if there is none, or none that differs.
+// shadowOf returns the shadow policy of the authorizers; nil if there is none, or if it has no differences.
 func shadowOf(cfg *configuration) *rules.Policy {
 	s := cfg.Server.SeedAuthorizer.Shadow
 	if s == nil {
@@ -37,7 +37,7 @@ func shadowOf(cfg *configuration) *rules.Policy {
 	return &shadow
 }
 
-// shadowOfShoots is the shadow policy of the ShootAuthorizer: a self-hosted shoot has no writeScope.
+// shadowOfShoots returns the shadow policy of the ShootAuthorizer: a self-hosted shoot has no writeScope.
 func shadowOfShoots(of *rules.Policy) *rules.Policy {
 	if of == nil {
 		return nil
@@ -45,7 +45,8 @@ func shadowOfShoots(of *rules.Policy) *rules.Policy {
 	return &rules.Policy{ReadAll: of.ReadAll}
 }
 
-// shadowReferences reports whether the shadow policy of SeedRestriction checks the references of a registration: nil if there is none, or none that differs.
+// shadowReferences reports whether the shadow policy of SeedRestriction checks the references of a registration; nil
+// if there is no shadow policy, or no difference.
 func shadowReferences(cfg *configuration) *bool {
 	c := &cfg.Server.SeedAuthorizer
 	if c.Shadow == nil || c.Shadow.References == "" || c.Shadow.References == c.References {

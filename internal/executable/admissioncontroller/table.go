@@ -31,7 +31,8 @@ type Row = feature.Row[configuration, *Process]
 
 type configuration = config.AdmissionControllerConfiguration
 
-// Table returns all features, in the order in which they start. Every replica runs all of them (AE-24: no leader is elected).
+// Table returns all features, in the order in which they start. Every replica runs all of them (AE-24: there is no
+// leader).
 func Table() []Row {
 	return []Row{
 		{
@@ -86,7 +87,7 @@ func Table() []Row {
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
-			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Garden) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Garden) }, Start: func(context.Context, *Process) error { return nil }, // The manager serves it.
 		},
 		page("graph page of seeds", debug.SeedPath, func(p *Process) *rules.Authorizer { return p.seeds }),
 		page("graph page of self-hosted shoots", debug.ShootPath, func(p *Process) *rules.Authorizer { return p.shoots }),

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rehearse runs what begins with the process, until the graphs are complete. A handler under a path writes nothing of its own accord, and is
-// left out: it answers requests.
+// Rehearse runs the features that start with the process, until the graphs are complete. Handlers are left out, as
+// they write nothing without a request.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
 	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Path != "" })

@@ -1,4 +1,4 @@
-// Package agents puts the node-agent authorizer together, for both processes that serve it.
+// Package agents assembles the node-agent authorizer for the two processes that serve it.
 package agents
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/view"
 )
 
-// Options has the parts of a shoot's authorizer.
+// Options are the parameters of a shoot's authorizer.
 type Options struct {
 	View          view.Options
 	AllowWatchAll bool
-	// Shadow is the policy that decides without any effect; nil means that there is none.
+	// Shadow is the shadow policy, whose decisions have no effect; nil means that there is none.
 	Shadow      *rules.Policy
 	Differences *authorization.Differences
 	Metrics     *rules.Metrics
-	// Bodies bounds the memory of all shoots that share it; nil means that this shoot has one of its own.
+	// Bodies bounds the memory of all shoots that share it; nil means a bound for this shoot only.
 	Bodies *endpoint.Bodies
 }
 
-// Shoot has the view of a shoot, and the endpoint that decides by it.
+// Shoot has the view of a shoot, and the endpoint that uses it.
 type Shoot struct {
 	View    *view.View
 	Reviews *authorization.Handler
 }
 
-// New returns a shoot; it is followed once its view is started.
+// New returns a shoot. Its objects are watched once its view is started.
 func New(o Options) (*Shoot, error) {
 	followed, err := view.New(o.View)
 	if err != nil {
@@ -59,8 +59,8 @@ func Metrics(registry prometheus.Registerer) {
 	view.NewMetrics(registry)
 }
 
-// Reads returns the reads that decisions about the agents of a shoot need. machineNamespace is the namespace of its
-// Machines in the source: nil for none, empty for any.
+// Reads returns the reads for decisions on the agents of a shoot. machineNamespace is the namespace of its Machines
+// in the source: nil for none, empty for any.
 func Reads(machineNamespace *string) []feature.Read {
 	var all []feature.Read
 	add := func(cluster feature.Cluster, resource schema.GroupVersionResource, kind, namespace string, clusterScoped bool) {

@@ -10,13 +10,13 @@ import (
 	"os"
 )
 
-// maxAuthority bounds a file of certificates, in bytes: its content is copied into each webhook of an object that must
-// fit into an API server's request.
+// maxAuthority bounds a file of certificates, in bytes: its content is copied into each webhook of an object that
+// must fit into a request to an API server.
 const maxAuthority = 1 << 20
 
-// authority reads the certificates of a file, as PEM without the text between them. Everybody who reads a webhook
-// configuration reads its caBundle, so a file with any other block is refused; an error names the type of a block, and
-// nothing of its content.
+// authority reads the certificates of a file, as PEM without the text between them. Everyone who may read a webhook
+// configuration can read its caBundle, so a file with any other block is refused; an error has the type of a block,
+// and nothing of its content.
 func authority(file string) ([]byte, error) {
 	content, err := readAtMost(file, maxAuthority)
 	if err != nil {

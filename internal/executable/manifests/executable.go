@@ -8,23 +8,24 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Executable has the parts of an executable that the commands print.
+// Executable describes an executable for the commands.
 type Executable[C, E any] struct {
-	// Name of the executable; its ServiceAccount and its webhook configurations have it with the prefix "gardener-" by default.
+	// Name is the name of the executable. Its ServiceAccount and its webhook configurations have it with the prefix
+	// "gardener-" by default.
 	Name string
-	// Account is its usual ServiceAccount, as <namespace>/<name>.
+	// Account is the default ServiceAccount, as <namespace>/<name>.
 	Account string
-	// Clusters are the clusters that it has rights in.
+	// Clusters are the clusters in which the executable has permissions.
 	Clusters []feature.Cluster
-	// Rows are its features.
+	// Rows are the features of the executable.
 	Rows []feature.Row[C, E]
-	// Namespaces returns the namespaces that a configuration restricts it to, by cluster; nil if it restricts no
-	// cluster.
+	// Namespaces returns the namespaces to which a configuration restricts the executable, by cluster; nil means no
+	// restriction.
 	Namespaces func(*C) map[feature.Cluster][]string
-	// Flags adds the flags that lead to the configuration, and Configuration reads it.
+	// Flags adds the flags for the configuration, and Configuration reads it.
 	Flags         func(*pflag.FlagSet)
 	Configuration func(*pflag.FlagSet) (*C, error)
-	// Everything returns a configuration with all that there is switched on, and Least one with all switched off that can be.
+	// Everything returns a configuration with all switches on, and Least one with all switches off that can be.
 	Everything, Least func() *C
 	// Registers, if set, registers metrics of the process in addition to those of the features and of all processes.
 	Registers func(prometheus.Registerer)

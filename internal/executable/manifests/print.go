@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Print writes objects as documents of YAML, without what only the API server writes.
+// Print writes objects as YAML documents, without the fields that only the API server writes.
 func Print(out io.Writer, objects []client.Object) error {
 	for i, object := range objects {
 		fields, err := written(object)

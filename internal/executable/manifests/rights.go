@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rights returns the command that prints the roles that a configuration needs in one of its clusters.
+// Rights returns the command that prints the roles for a configuration in one cluster.
 func (x Executable[C, E]) Rights() process.Subcommand {
 	cluster, account := string(x.Clusters[0]), x.Account
 	names := make([]string, len(x.Clusters))
@@ -43,12 +43,12 @@ func (x Executable[C, E]) Rights() process.Subcommand {
 	}
 }
 
-// Roles returns the roles that a configuration needs in a cluster, with their bindings to an account.
+// Roles returns the roles for a configuration in a cluster, with their bindings to an account.
 func (x Executable[C, E]) Roles(cluster feature.Cluster, cfg *C, account string) []client.Object {
 	return feature.Roles(x.Name, cluster, x.RightsOf(cfg), Subject(account))
 }
 
-// RightsOf returns the rights of the features that a configuration switches on.
+// RightsOf returns the permissions of the features that a configuration switches on.
 func (x Executable[C, E]) RightsOf(cfg *C) map[feature.Scope][]rbacv1.PolicyRule {
 	var namespaces map[feature.Cluster][]string
 	if x.Namespaces != nil {
@@ -57,7 +57,7 @@ func (x Executable[C, E]) RightsOf(cfg *C) map[feature.Scope][]rbacv1.PolicyRule
 	return feature.Rights(feature.Enabled(x.Rows, cfg), cfg, namespaces)
 }
 
-// Subject returns the holder of rights: a ServiceAccount as <namespace>/<name>, or a user.
+// Subject returns the subject of role bindings: a ServiceAccount as <namespace>/<name>, or a user.
 func Subject(account string) rbacv1.Subject {
 	if namespace, name, isAccount := strings.Cut(account, "/"); isAccount {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

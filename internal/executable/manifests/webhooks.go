@@ -18,17 +18,17 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// hookFlags are those of the command webhooks.
+// hookFlags are the flags of the command webhooks.
 type hookFlags struct {
 	executable                         string
 	url, service, ca, name, namespaces string
 	only                               []string
 	installation                       feature.Installation
-	// places is set if the webhooks may be for another cluster than the one in which the executable runs.
+	// places is set if the webhooks may be for another cluster than the one of the executable.
 	places bool
 }
 
-// add adds the flags, and where there are places those about the cluster that the webhooks are for.
+// add adds the flags, and with places those about the cluster of the webhooks.
 func (f *hookFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "", "base URL under which API servers reach the webhooks, such as https://gardener-"+f.executable+".garden")
 	set.StringVar(&f.service, "service", "", "the same as a Service, <namespace>/<name>[:<port>]")
@@ -74,7 +74,7 @@ func (x Executable[C, E]) Webhooks() process.Subcommand {
 	}
 }
 
-// those returns the rows with webhooks that are wanted by name; no name means all.
+// those returns the rows with the webhooks of the given names; no name means all.
 func those[C, E any](rows []feature.Row[C, E], names []string) ([]feature.Row[C, E], error) {
 	if len(names) == 0 {
 		return rows, nil
@@ -130,8 +130,8 @@ func (f *hookFlags) deployment() (feature.Deployment, error) {
 	return d, nil
 }
 
-// usualName distinguishes the configurations for a shoot from those for the cluster in which the executable runs: in a
-// shoot that hosts itself, both are in one cluster (A14).
+// usualName returns different names for a shoot and for the cluster of the executable: in a self-hosted shoot, both
+// configurations are in one cluster (A14).
 func (f *hookFlags) usualName() string {
 	name := f.installation.Prefix + "gardener-" + f.executable
 	if f.installation.Shoot {
@@ -140,7 +140,8 @@ func (f *hookFlags) usualName() string {
 	return name
 }
 
-// labels name the owner of the configurations, and exclude them from the remediation that gardenlets do in shoots: a seed may be a shoot (A14).
+// labels returns the owner's label, and the label that excludes the configurations from gardenlet's remediation in
+// shoots: a seed may be a shoot (A14).
 func (f *hookFlags) labels() map[string]string {
 	if !f.places {
 		return nil

@@ -1,2 +1,2 @@
-// Package nodeagentauthorizer is the table of node-agent-authorizer's one feature, for one shoot or for many.
+// Package nodeagentauthorizer has the table with node-agent-authorizer's one feature, for one shoot or for many.
 package nodeagentauthorizer

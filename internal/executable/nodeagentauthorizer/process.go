@@ -30,24 +30,24 @@ import (
 	"github.com/espalier-project/espalier/internal/reflector"
 )
 
-// Process has the parts that features share.
+// Process has the state that features share.
 type Process struct {
 	Config  *configuration
 	Manager manager.Manager
-	// Checks are the conditions of readiness and liveness, once the features are started.
+	// Checks are the conditions of readiness and liveness, set when the features start.
 	Checks []process.Check
 
 	source  cluster.Connection
 	metrics *rules.Metrics
-	// differences counts the requests that shadow policies decide differently, of all shoots together.
+	// differences counts the different decisions of shadow policies, of all shoots together.
 	differences *authorization.Differences
 	views       *view.Metrics
-	// bodies are of all shoots together.
+	// bodies bounds the memory of requests, of all shoots together.
 	bodies *endpoint.Bodies
 	log    logr.Logger
 }
 
-// New returns the process, ready to run. It sends nothing.
+// New returns the process, ready to run. It sends no requests.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	log.Info("Getting rest configs")
 	guarded, err := guarding(cfg, log)
@@ -55,7 +55,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 		return nil, err
 	}
 	mgr, err := process.NewManager(process.ManagerOptions{
-		// Nothing of the manager talks to a cluster: no election, no cache.
+		// The manager needs no cluster, as it has no election and no cache.
 		Guard: guarded, REST: &rest.Config{}, Scheme: runtime.NewScheme(), Webhooks: &cfg.Server.Webhooks, HealthProbes: cfg.Server.HealthProbes,
 		Metrics: cfg.Server.Metrics, Debugging: cfg.Debugging, Configuration: cfg, Log: log,
 	})
@@ -79,7 +79,7 @@ func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*
 	return p, nil
 }
 
-// guarding returns the guard that decides about readers of metrics, by the source.
+// guarding returns the guard that checks readers of metrics with the source.
 func guarding(cfg *configuration, log logr.Logger) (*guard.Guard, error) {
 	if !feature.IsOn(cfg, feature.GuardSwitch) {
 		return nil, nil
@@ -91,7 +91,7 @@ func guarding(cfg *configuration, log logr.Logger) (*guard.Guard, error) {
 	return process.Guard(cfg.Debugging, source, log)
 }
 
-// start serves the shoot of the configuration, or those of a folder.
+// start serves the shoot in the configuration, or those in a folder.
 func start(_ context.Context, p *Process) error {
 	begin := p.serveOne
 	if p.Config.ShootsDirectory != "" {
@@ -110,7 +110,7 @@ func connect(connection *config.ClientConnection, load func(*shared.ClientConnec
 	return cluster.Connect(restConfig)
 }
 
-// serveOne serves the shoot of the configuration; it returns what readiness waits for (NAA-9).
+// serveOne serves the shoot in the configuration, and returns the readiness checks (NAA-9).
 func (p *Process) serveOne() ([]process.Check, error) {
 	shoot, err := connect(&p.Config.TargetClientConnection, process.RESTConfig)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *Process) serveOne() ([]process.Check, error) {
 	}, p.Manager.Add(followed)
 }
 
-// shoot returns the view of a shoot and the endpoint that decides by it.
+// shoot returns the view of a shoot, and the endpoint that uses it.
 func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection, bounds *reflector.Bounds, log logr.Logger) (*agents.Shoot, error) {
 	mode := view.SelectorsNever
 	switch c.AuthorizeWithSelectors {
@@ -146,7 +146,7 @@ func (p *Process) shoot(name string, c *config.Agents, target cluster.Connection
 	})
 }
 
-// shadowOf is the shadow policy of a shoot's agents; nil means that there is none.
+// shadowOf returns the shadow policy for a shoot's agents; nil means that there is none.
 func shadowOf(c *config.Agents) *rules.Policy {
 	if c.Shadow == nil {
 		return nil
@@ -154,12 +154,12 @@ func shadowOf(c *config.Agents) *rules.Policy {
 	return &rules.Policy{AllowWatchAll: c.Shadow.Nodes.AllowWatchAll, Selectors: c.Shadow.AuthorizeWithSelectors}
 }
 
-// directory is the folder of the configuration.
+// directory returns the folder in the configuration.
 func (p *Process) directory() *tenants.Directory {
 	return tenants.New(tenants.Options{Path: p.Config.ShootsDirectory, Clock: clock.RealClock{}, Log: p.log, Serve: p.serveEntry, Absent: p.absent})
 }
 
-// serveEntry follows a shoot of the folder until the context ends, or the shoot exceeds its limits.
+// serveEntry serves a shoot of the folder until the context ends, or the shoot exceeds its limits.
 func (p *Process) serveEntry(ctx context.Context, name string, entry *config.ShootEntry) (tenants.Handler, error) {
 	target, err := connect(&entry.TargetClientConnection, process.TenantConfig)
 	if err != nil {
@@ -184,8 +184,8 @@ func (p *Process) serveEntry(ctx context.Context, name string, entry *config.Sho
 	return tenants.Handler{Handler: served.Reviews, Ready: served.View.Synced, Ended: ended.Load}, nil
 }
 
-// serveMany serves the shoots of a folder, each under a path of its own. Readiness does not wait for shoots: one that cannot be reached
-// must not take the others away; its own requests are answered with 503 until it is known.
+// serveMany serves the shoots of a folder, each under its own path. Readiness does not depend on single shoots, so
+// one that cannot be reached does not affect the others; its own requests get 503 until its state is known.
 func (p *Process) serveMany() ([]process.Check, error) {
 	directory := p.directory()
 	p.Manager.GetWebhookServer().Register(rules.Path+"/", directory)
@@ -195,7 +195,7 @@ func (p *Process) serveMany() ([]process.Check, error) {
 	}, p.Manager.Add(directory)
 }
 
-// absent answers for a shoot that has no entry: agents are denied, and about others there is no opinion.
+// absent returns the handler for a shoot without an entry: agents are denied, and for others there is no opinion.
 func (p *Process) absent(name string) http.Handler {
 	return authorization.New(authorization.Options{Authorizer: noShoot(name), Concerns: rules.IsAgent, DenyOnError: true, Bodies: p.bodies, Log: p.log})
 }

@@ -7,7 +7,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// everything is the configuration for a shoot with Machines, whose API server may be any.
+// everything returns the configuration for a shoot with Machines, and with any API server.
 func everything() *configuration {
 	cfg := least()
 	cfg.Debugging = &shared.Debugging{Authentication: shared.Authentication{Enabled: true}}
@@ -15,7 +15,7 @@ func everything() *configuration {
 	return cfg
 }
 
-// least is the configuration for a shoot without Machines.
+// least returns the configuration for a shoot without Machines.
 func least() *configuration {
 	cfg := &configuration{}
 	config.SetDefaults(cfg)

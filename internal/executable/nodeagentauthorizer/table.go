@@ -17,7 +17,7 @@ type Row = feature.Row[configuration, *Process]
 
 type configuration = config.NodeAgentAuthorizerConfiguration
 
-// Table returns the one feature, and who may read how it does.
+// Table returns the one feature, and the guard of its metrics.
 func Table() []Row {
 	return []Row{
 		{
@@ -28,12 +28,13 @@ func Table() []Row {
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
-			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // The manager serves it.
 		},
 	}
 }
 
-// reads are those of the shoot of the configuration. The shoots of a folder come and go, so that Machines of any namespace are read then.
+// reads returns the reads for the shoot in the configuration. The shoots of a folder change, so they need Machines of
+// any namespace.
 func reads(cfg *configuration) []feature.Read {
 	if cfg.ShootsDirectory != "" {
 		return agents.Reads(ptr.To(""))
@@ -41,7 +42,7 @@ func reads(cfg *configuration) []feature.Read {
 	return agents.Reads(cfg.MachineNamespace)
 }
 
-// writes returns the writes that check whether selectors are sent (NAA-5). An entry of a folder may ask for that, too.
+// writes returns the writes that check whether selectors are sent (NAA-5). An entry of a folder may also enable that.
 func writes(cfg *configuration) []feature.Write {
 	if cfg.ShootsDirectory == "" && cfg.AuthorizeWithSelectors != config.SelectorsAuto {
 		return nil

@@ -32,7 +32,7 @@ func startTokenRequestor(_ context.Context, p *Process) error {
 	}).AddToManager(p.Manager, p.Source.Cache, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 
-// bundle returns a function that reads the CA of a cluster's API server, which a file may have (TR-23b).
+// bundle returns a function that reads the CA of a cluster's API server, possibly from a file (TR-23b).
 func bundle(c *cluster.Cluster) func() ([]byte, error) {
 	tls := c.REST.TLSClientConfig
 	return func() ([]byte, error) {
@@ -68,7 +68,7 @@ func startGarbageCollector(_ context.Context, p *Process) error {
 	}).AddToManager(p.Manager, p.Config.Controllers.CacheSyncTimeout.Duration)
 }
 
-// NewMarked returns the marked objects that the collector, the engine and the webhooks of a process share.
+// NewMarked returns the set of marked objects, which the collector, the engine and the webhooks of a process share.
 func NewMarked(p *Process) *marked.Set {
 	return marked.New(marked.Options{
 		Target: p.Target.Client, Namespaces: p.Config.TargetClientConnection.Namespaces, Period: p.Config.Controllers.GarbageCollector.SyncPeriod.Duration,
@@ -76,7 +76,7 @@ func NewMarked(p *Process) *marked.Set {
 	})
 }
 
-// collectorMetrics are those of the collector and of acquittals.
+// collectorMetrics registers the metrics of the collector and of the set of marked objects.
 func collectorMetrics(registry prometheus.Registerer) {
 	garbagecollector.NewMetrics(registry)
 	marked.NewMetrics(registry)

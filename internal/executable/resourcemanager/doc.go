@@ -1,3 +1,3 @@
-// Package resourcemanager is the table of the features of resource-manager: one row a feature. The package also has the common parts of the rows: how a
-// webhook is served, how a leader begins, and which objects of which cluster are cached.
+// Package resourcemanager has the table of resource-manager's features: one row for each feature. It also has the
+// common parts of the rows: how a webhook is served, how a leader starts, and which objects of a cluster are cached.
 package resourcemanager

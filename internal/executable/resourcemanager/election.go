@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// electionWrites are the Lease and the Events about its holder.
+// electionWrites are the Lease, and the Events about its holder.
 func electionWrites(cfg *configuration) []feature.Write {
 	l := &cfg.LeaderElection
 	if !ptr.Deref(l.LeaderElect, true) {

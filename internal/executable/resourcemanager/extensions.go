@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/extensionvalidation"
 )
 
-// validating is the row of the webhooks for extension resources, one for each kind (IDX-2: all of them under one switch). They read nothing, so that
-// nothing is waited for.
+// validating returns the row of the webhooks for extension resources, one for each kind (IDX-2: one switch for all of
+// them). They have no reads, so they wait for nothing.
 func validating(row Row) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {

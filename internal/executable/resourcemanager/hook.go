@@ -11,7 +11,8 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// hook is the row of a webhook: every replica serves it under its path (CW-10), and answers with 503 until what the row reads is complete.
+// hook returns the row of a webhook: every replica serves it under its path (CW-10), and responds with 503 until the
+// row's reads are synced.
 func hook(row Row, decide func(*Process) (admission.Func, error)) Row {
 	row.Runs, row.Metrics = feature.EveryReplica, feature.Registers(admission.NewMetrics)
 	row.Start = func(_ context.Context, p *Process) error {
@@ -38,7 +39,7 @@ func (p *Process) onlyReports(row *Row) bool {
 	return only
 }
 
-// unmarking is a webhook that unmarks what an object refers to that it admits (GC-20).
+// unmarking returns a webhook that also removes the marks of objects to which an admitted object refers (GC-20).
 func unmarking(set *marked.Set, does admission.Func) admission.Func {
 	if set == nil {
 		return does

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/kit"
 )
 
-// leading begins what the leader runs.
+// leading starts the features of the leader.
 type leading struct {
 	*Process
 	rows []Row
@@ -18,8 +18,9 @@ type leading struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
-// Start begins the first row, which identifies the source, and then all others (COM-1: after the cluster-identity
-// bootstrap step), each when its reads are followed: one whose cluster is away holds up no other.
+// Start starts the first row, which identifies the source, and then all others (COM-1: after the cluster-identity
+// bootstrap step), each when the informers of its reads exist. A row whose cluster is not available does not block
+// others.
 func (l leading) Start(ctx context.Context) error {
 	return kit.Run(ctx, l.Manager, func(group *kit.Group) error {
 		for i, row := range l.rows {
@@ -48,7 +49,7 @@ func (l leading) start(ctx context.Context, group *kit.Group, row *Row, first bo
 		}
 	}
 	p := *l.Process
-	p.Manager = group // Controllers that the feature adds begin at once.
+	p.Manager = group // Controllers that the feature adds start at once.
 	if err := row.Start(ctx, &p); err != nil {
 		return fmt.Errorf("feature %s: %w", row.Name, err)
 	}

@@ -18,7 +18,8 @@ func nodeAgentReads(cfg *configuration) []feature.Read {
 	return agents.Reads(cfg.Webhooks.NodeAgentAuthorizer.MachineNamespace)
 }
 
-// startNodeAgents serves the node-agent authorizer on every replica (C17: resource-manager serves it as well as the standalone executable).
+// startNodeAgents serves the node-agent authorizer on every replica (C17: both resource-manager and the standalone
+// executable serve it).
 func startNodeAgents(_ context.Context, p *Process) error {
 	c := &p.Config.Webhooks.NodeAgentAuthorizer
 	mode := view.SelectorsNever
@@ -44,7 +45,7 @@ func startNodeAgents(_ context.Context, p *Process) error {
 	return p.Manager.Add(shoot.View)
 }
 
-// shadowOf is the shadow policy of the node-agent authorizer; nil means that there is none.
+// shadowOf returns the shadow policy of the node-agent authorizer; nil means that there is none.
 func shadowOf(c *config.NodeAgentAuthorizerWebhookConfig) *rules.Policy {
 	if c.Shadow == nil {
 		return nil

@@ -28,13 +28,13 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Process has the parts that features share.
+// Process has the state that features share.
 type Process struct {
 	Config  *configuration
 	Manager manager.Manager
-	// Source and Target keep what the enabled features read of them.
+	// Source and Target have the caches for the reads of the enabled features.
 	Source, Target *cluster.Cluster
-	// Clientset talks to the source about built-in kinds.
+	// Clientset is the client for built-in kinds of the source.
 	Clientset kubernetes.Interface
 	Clock     clock.WithTicker
 	Registry  prometheus.Registerer
@@ -42,25 +42,26 @@ type Process struct {
 
 	// Engine applies ManagedResources.
 	Engine *engine.Engine
-	// Marked has the objects that the garbage collector marked; nil if it is off.
+	// Marked has the objects that the garbage collector has marked; nil if the collector is off.
 	Marked *marked.Set
-	// agents is the view of the node-agent authorizer; nil if it is off.
+	// agents is the view of the node-agent authorizer; nil if the authorizer is off.
 	agents *view.View
-	// All webhooks share bodies, which bounds the memory of requests, and hooks, their metrics.
+	// bodies bounds the memory of requests, and hooks has the metrics. All webhooks share them.
 	bodies *endpoint.Bodies
 	hooks  *admission.Metrics
-	// kept waits for the caches of each enabled feature, by its key.
+	// kept has the caches of each enabled feature, by the feature's key.
 	kept map[string]*cluster.Kept
-	// identified ends once the leader knows the identity of the source, begun once the engine's controllers have been added.
+	// identified is closed once the leader has the identity of the source, begun once the engine's controllers have
+	// been added.
 	identified, begun chan struct{}
 }
 
-// connections return the configurations of the clusters' clients.
+// connections has the functions that return the clients' configurations for both clusters.
 type connections struct {
 	source, target func(*shared.ClientConnection) (*rest.Config, error)
 }
 
-// New returns the process with everything that is enabled, ready to run. It sends nothing.
+// New returns the process with all enabled features, ready to run. It sends no requests.
 func New(cfg *configuration, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	return assemble(cfg, feature.Enabled(Table(), cfg), connections{process.RESTConfig, process.RESTConfig}, registry, log)
 }
@@ -76,7 +77,8 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 		return nil, fmt.Errorf("target cluster: %w", err)
 	}
 	if targetConfig.QPS > 0 {
-		// One limit for all clients of the target; those of the source have one each, so that the lease is always renewed.
+		// All clients of the target share one rate limit. Clients of the source have one each, so that the Lease is
+		// always renewed.
 		targetConfig.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(targetConfig.QPS, targetConfig.Burst)
 	}
 	p, err := ofSource(cfg, rows, sourceConfig, registry, log)
@@ -110,7 +112,7 @@ func assemble(cfg *configuration, rows []Row, reached connections, registry prom
 	return p, p.add(rows)
 }
 
-// ofSource returns a process that reaches its source, and nothing else yet.
+// ofSource returns a process with a connection to its source, and without features.
 func ofSource(cfg *configuration, rows []Row, sourceConfig *rest.Config, registry prometheus.Registerer, log logr.Logger) (*Process, error) {
 	guarded, err := process.Guard(cfg.Debugging, sourceConfig, log)
 	if err != nil {
@@ -140,7 +142,7 @@ func newManager(cfg *configuration, rows []Row, sourceConfig *rest.Config, guard
 		return nil, err
 	}
 	reads := feature.AllReads(rows, cfg)
-	// The manager's cache is that of the source.
+	// The manager's cache is the source's.
 	kept, err := cluster.CacheOptions(feature.Source, cluster.Options{
 		Scheme: scheme, Reads: reads, Namespaces: cfg.SourceClientConnection.Namespaces, Resync: &cfg.SourceClientConnection.CacheResyncPeriod.Duration,
 	})
@@ -164,10 +166,10 @@ func targetScheme() (*runtime.Scheme, error) {
 	return all, nil
 }
 
-// add gives the manager the enabled features: those of every replica begin at once, the others with the leader.
+// add adds the enabled features to the manager: those of every replica start at once, the others with the leader.
 func (p *Process) add(rows []Row) error {
 	byName := map[feature.Cluster]*cluster.Cluster{feature.Source: p.Source, feature.Target: p.Target}
-	// The cache of the target keeps only kinds that a feature reads, and costs nothing without them.
+	// The cache of the target keeps only kinds with readers, so it costs nothing if there are none.
 	if err := p.Manager.Add(p.Target); err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (p *Process) add(rows []Row) error {
 	return p.Manager.Add(leading{p, leaders})
 }
 
-// SourceAwaited returns the names of the kinds of the source that are not complete yet.
+// SourceAwaited returns the names of the source's kinds that are not synced yet.
 func (p *Process) SourceAwaited(budget time.Duration) []string {
 	var awaited []string
 	if p.agents != nil {
@@ -201,8 +203,8 @@ func (p *Process) SourceAwaited(budget time.Duration) []string {
 	return append(awaited, p.awaited(feature.Source, p.Source, budget)...)
 }
 
-// TargetAwaited returns the names of the kinds of the target that are not complete yet. The engine's watches report to the tracker only:
-// objects that they miss are read, and the start does not wait for these watches.
+// TargetAwaited returns the names of the target's kinds that are not synced yet. The engine's watches are left out:
+// objects that they lack are read live, so the start does not wait for them.
 func (p *Process) TargetAwaited(budget time.Duration) []string {
 	var awaited []string
 	if p.agents != nil {
@@ -211,7 +213,7 @@ func (p *Process) TargetAwaited(budget time.Duration) []string {
 	return append(awaited, p.awaited(feature.Target, p.Target, budget)...)
 }
 
-// awaited returns the names of the kinds that the cache of a cluster lacks.
+// awaited returns the names of a cluster's kinds that are not synced yet.
 func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.Duration) []string {
 	if c.Synced(budget) {
 		return nil
@@ -223,7 +225,7 @@ func (p *Process) awaited(name feature.Cluster, c *cluster.Cluster, budget time.
 	return awaited
 }
 
-// Namespaces returns the namespaces that the process is restricted to, by cluster; none means all.
+// Namespaces returns the namespaces to which the process is restricted, by cluster; none means all.
 func Namespaces(cfg *configuration) map[feature.Cluster][]string {
 	return map[feature.Cluster][]string{feature.Source: cfg.SourceClientConnection.Namespaces, feature.Target: cfg.TargetClientConnection.Namespaces}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// everything is the configuration of an instance for a shoot with Machines that does all there is.
+// everything returns the configuration of an instance for a shoot with Machines, with all features.
 func everything() *configuration {
 	cfg := turned(true)
 	cfg.Controllers.CSRApprover.MachineNamespace = ptr.To("shoot--project--name")
@@ -17,7 +17,7 @@ func everything() *configuration {
 	return cfg
 }
 
-// turned is a configuration with all switches on or off.
+// turned returns a configuration with all switches on or off.
 func turned(on bool) *configuration {
 	cfg := &configuration{}
 	cfg.LeaderElection.ResourceNamespace = "garden"

@@ -52,12 +52,12 @@ func Table() []Row {
 		{
 			Name: "leader-election", Runs: feature.EveryReplica,
 			Doc:    "Elects the replica that runs the features of the leader.",
-			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+			Writes: electionWrites, Start: func(context.Context, *Process) error { return nil }, // The manager runs it.
 		},
 		{
 			Name: "guard", Switch: feature.GuardSwitch, Runs: feature.EveryReplica,
 			Doc:    "Asks the API server who may read metrics, profiles and debug pages.",
-			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // It is part of the manager.
+			Writes: func(*configuration) []feature.Write { return feature.GuardWrites(feature.Source) }, Start: func(context.Context, *Process) error { return nil }, // The manager serves it.
 		},
 		{
 			Name: garbagecollector.Name, Switch: "controllers.garbageCollector.enabled", Runs: feature.Leader,
@@ -112,7 +112,7 @@ func Table() []Row {
 			Doc:  "Authorizes requests of node agents.",
 			Path: rules.Path, Reads: nodeAgentReads, Metrics: agents.Metrics, Start: startNodeAgents,
 		},
-		// Mutating webhooks, in the order in which they are registered (DEP-2).
+		// The mutating webhooks, in the order of their registration (DEP-2).
 		hook(Row{
 			Name: tokeninvalidator.Name, Switch: "webhooks.tokenInvalidator.enabled",
 			Doc:  "Makes static tokens of ServiceAccounts useless, at admission.",
@@ -196,7 +196,7 @@ func Table() []Row {
 		}, func(p *Process) (admission.Func, error) {
 			return reading(p.Source, func(fresh *readthrough.Reader) admission.Func { return podzoneaffinity.Decide(fresh) })
 		}),
-		// Validating webhooks.
+		// The validating webhooks.
 		hook(Row{
 			Name: deletionprotection.Name, Switch: "webhooks.crdDeletionProtection.enabled",
 			Doc:   "Refuses the deletion of protected CRDs, extension resources and Etcds without a confirmation.",

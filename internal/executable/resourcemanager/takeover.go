@@ -17,14 +17,14 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Rehearse runs the leader's features, until nothing is left to do. It takes no lease and serves nothing; features
-// that only answer requests write nothing of their own accord, and are left out.
+// Rehearse runs the leader's features until no work is left. It acquires no lease and serves nothing. Features that
+// only serve requests are left out, as they write nothing without a request.
 func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error {
 	cfg.LeaderElection.LeaderElect = ptr.To(false)
 	cfg.Server.HealthProbes, cfg.Server.Metrics, cfg.Debugging = nil, nil, nil
 	rows := slices.DeleteFunc(feature.Enabled(Table(), cfg), func(row Row) bool { return row.Runs != feature.Leader })
 	awaited := &awaited{names: map[string]bool{}}
-	for i := range rows[1:] { // The first one is the engine, which says itself when it has begun.
+	for i := range rows[1:] { // The first row is the engine, which closes begun itself.
 		row := &rows[i+1]
 		start := row.Start
 		awaited.names[row.Name] = true
@@ -50,7 +50,7 @@ func Rehearse(ctx context.Context, cfg *configuration, r *process.DryRun) error 
 	})
 }
 
-// reviewed returns an error as long as there are more ManagedResources than were looked at.
+// reviewed returns an error until all ManagedResources have been reconciled.
 func (p *Process) reviewed(ctx context.Context) error {
 	list, err := p.Engine.ManagedResources(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Process) reviewed(ctx context.Context) error {
 	return err
 }
 
-// awaited are the features that have not begun yet.
+// awaited are the features that have not started yet.
 type awaited struct {
 	mu    sync.Mutex
 	names map[string]bool

@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/endpointslicehints"
 )
 
-// reading makes a webhook that reads from the cache of a cluster, and objects that the cache lacks from its API
-// server.
+// reading returns a webhook that reads from the cache of a cluster, and from the API server if the cache lacks an
+// object.
 func reading(c *cluster.Cluster, decide func(*readthrough.Reader) admission.Func) (admission.Func, error) {
 	live, err := c.Live()
 	if err != nil {
@@ -23,7 +23,7 @@ func reading(c *cluster.Cluster, decide func(*readthrough.Reader) admission.Func
 	return decide(readthrough.New(c.Cache, live, c.Lookups)), nil
 }
 
-// decideProtection reads the source live: what has just been created counts.
+// decideProtection reads the source live, because objects that were just created count.
 func decideProtection(p *Process) (admission.Func, error) {
 	live, err := p.Source.Live()
 	if err != nil {
@@ -32,7 +32,7 @@ func decideProtection(p *Process) (admission.Func, error) {
 	return deletionprotection.Decide(readthrough.Shared(live, p.Source.Lookups), p.Clock), nil
 }
 
-// decideHints sets hints if the target needs them, or if the configuration forces them (R7).
+// decideHints sets hints if the target needs them, or if the configuration requires them (R7).
 func decideHints(p *Process) (admission.Func, error) {
 	if p.Config.Webhooks.EndpointSliceHints.Force {
 		return endpointslicehints.Decide(nil), nil

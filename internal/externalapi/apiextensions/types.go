@@ -1,4 +1,4 @@
-// Package apiextensions holds the slice of CustomResourceDefinitions that reports whether a kind is served.
+// Package apiextensions has the fields of CustomResourceDefinitions that decide whether a kind is served.
 //
 // +kubebuilder:object:generate=true
 package apiextensions
@@ -13,7 +13,7 @@ import (
 // CustomResourceDefinitions is the resource.
 var CustomResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// CustomResourceDefinition makes a kind be served.
+// CustomResourceDefinition defines a custom kind.
 //
 // +kubebuilder:object:root=true
 type CustomResourceDefinition struct {
@@ -39,13 +39,13 @@ type CustomResourceDefinitionStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Condition is one of those.
+// Condition is a condition of a CustomResourceDefinition.
 type Condition struct {
 	Type   string `json:"type,omitempty"`
 	Status string `json:"status,omitempty"`
 }
 
-// Serves returns the first of some versions that is served, or nothing.
+// Serves returns the first of the given versions that is served, "" if none is.
 func (c *CustomResourceDefinition) Serves(versions ...string) string {
 	established := false
 	for _, condition := range c.Status.Conditions {

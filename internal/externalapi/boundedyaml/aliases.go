@@ -40,13 +40,13 @@ func mayBegin(before []byte) bool {
 		return true
 	}
 	if len(text) == len(before) {
-		return false // A word is looked at once, for what follows it.
+		return false // The sign is inside a word.
 	}
 	return bytes.IndexByte(text[bytes.LastIndexAny(text, spaces)+1:], '!') >= 0
 }
 
 const (
-	// breaks are the ends of lines that YAML 1.1 knows, and the mark at the beginning of a text.
+	// breaks are the line breaks of YAML 1.1, and the byte order mark.
 	breaks = "\n\r\u0085\u2028\u2029\ufeff"
 	spaces = " \t" + breaks
 	// beginnings are the characters that may precede a node.
@@ -57,11 +57,11 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// Expand computes the size of a document with aliases, on its tree, without expanding any. It counts no further than one more than most. An
-// alias within its own anchor has no end, and therefore counts as one more than most.
+// Expand computes the size of a document with aliases, on its tree, without expanding any. It stops counting at one
+// more than most. An alias within its own anchor has no end, and therefore counts as one more than most.
 //
-// The parser that makes the tree takes what the parser takes that decodes, unless something follows the document. It costs up to 600 bytes
-// for each node that YAMLNodes counts, and up to eight times the text.
+// The parser of the tree accepts the same documents as the decoding parser, unless something follows the document. It
+// costs up to 600 bytes for each node that YAMLNodes counts, and up to eight times the text.
 func Expand(document []byte, most Size) (Size, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil {
@@ -71,10 +71,10 @@ func Expand(document []byte, most Size) (Size, error) {
 	return c.count(&root), nil
 }
 
-// counter counts what nodes take.
+// counter computes the sizes of nodes.
 type counter struct {
 	most Size
-	// known are the sizes of nodes with an anchor; the other nodes are met once.
+	// known has the sizes of nodes with an anchor. Other nodes are visited once.
 	known map[*yaml.Node]Size
 }
 

@@ -2,8 +2,8 @@ package boundedyaml
 
 import "iter"
 
-// Brackets yields the offset of each bracket of JSON that opens or closes a list or an object, and how many are open after it. Brackets in
-// strings are none.
+// Brackets yields the offset of each bracket of JSON that opens or closes a list or an object, and how many are open
+// after it. Brackets in strings are skipped.
 func Brackets(text []byte) iter.Seq2[int, int] {
 	return func(yield func(offset, open int) bool) {
 		open, quoted := 0, false

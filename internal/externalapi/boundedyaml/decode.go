@@ -18,21 +18,22 @@ import (
 const (
 	// maxBytes limits a document, as JSON and with its aliases expanded. A Secret or a ConfigMap has at most 1 MiB.
 	maxBytes = 3 << 20
-	// maxDepth bounds the nesting of a document. The deepest kinds of the API nest some 20 levels.
+	// maxDepth limits the nesting of a document. The deepest kinds of the API nest some 20 levels.
 	maxDepth = 256
 
-	// MaxNodes limits the nodes of a document, with its aliases expanded: scalars, lists and mappings. As text they are counted too high
-	// rather than too low, up to threefold. A counted node costs up to 600 bytes while a document is decoded, so that no document
-	// costs more than 64 MiB.
+	// MaxNodes limits the nodes of a document, with its aliases expanded: scalars, lists and mappings. Counting them
+	// in the text overestimates their number up to threefold. A counted node costs up to 600 bytes while a document
+	// is decoded, so that no document costs more than 64 MiB.
 	MaxNodes = 100_000
 
-	// A document with aliases has to be parsed before its expansion is known, at eight times its text and 600 bytes a node. Within these limits
-	// that is less than two times the text and 4 MiB.
+	// A document with aliases has to be parsed before its expanded size is known, which costs eight times its text
+	// and 600 bytes for each node. Within these limits that is less than two times the text and 4 MiB.
 	maxAliasedBytes = 256 << 10
 	maxAliasedNodes = 4000
 )
 
-// Limit is the error about content that exceeds a limit, or has more than one document or value of a key. It repeats nothing of the content.
+// Limit is the error for content that exceeds a limit, or has a second document or a second value of a key. It has
+// none of the content.
 type Limit string
 
 func (l Limit) Error() string { return string(l) }
@@ -57,7 +58,7 @@ func IsLimit(err error) bool {
 	return errors.As(err, &l)
 }
 
-// ToJSON returns a YAML document as JSON; JSON is returned as it is written. Only the first document of a stream counts.
+// ToJSON returns a YAML document as JSON; JSON is returned as it is. Only the first document of a stream is returned.
 func ToJSON(content []byte) ([]byte, error) { return toJSON(content, MaxNodes) }
 
 // Unmarshal decodes a YAML document as if it were JSON: names are case-sensitive, and a key that no field has is ignored.
@@ -69,7 +70,7 @@ func Unmarshal(content []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 }
 
-// UnmarshalStrict decodes a YAML document as Unmarshal does, and refuses keys that no field has or that stand twice.
+// UnmarshalStrict decodes a YAML document as Unmarshal does, and refuses unknown and duplicate keys.
 func UnmarshalStrict(content []byte, into any) error {
 	text, err := toJSONBy(sigsyaml.YAMLToJSONStrict, content, MaxNodes)
 	if err != nil {
@@ -83,7 +84,7 @@ func toJSON(content []byte, nodes int) ([]byte, error) {
 	return toJSONBy(sigsyaml.YAMLToJSON, content, nodes)
 }
 
-// toJSONBy checks a document, and has it converted if it is not JSON already.
+// toJSONBy checks a document, and converts it if it is not JSON already.
 func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) ([]byte, error) {
 	if isJSON(content) {
 		return content, checkJSON(content, nodes)
@@ -101,8 +102,8 @@ func toJSONBy(convert func([]byte) ([]byte, error), content []byte, nodes int) (
 	return text, nil
 }
 
-// UnmarshalWhole decodes a YAML document that is written again. It may have fewer nodes than MaxNodes. A second document and a second value of a
-// key, which would be lost, are refused.
+// UnmarshalWhole decodes a YAML document that will be written again. A second document and a second value of a key,
+// which would be lost, are refused. nodes may be less than MaxNodes.
 func UnmarshalWhole(content []byte, nodes int, into any) error {
 	text, err := toJSON(content, nodes)
 	if err != nil {
@@ -120,8 +121,8 @@ func UnmarshalWhole(content []byte, nodes int, into any) error {
 	return err
 }
 
-// checkWhole returns an error for a second document that has content, and for a key that stands twice. A key that overrides a merged one
-// is allowed, which the strict converter refuses.
+// checkWhole returns an error for a second document that has content, and for a duplicate key. Unlike the strict
+// converter, it allows a key that overrides a merged one.
 func checkWhole(content []byte) error {
 	documents := yaml.NewDecoder(bytes.NewReader(content))
 	var document yaml.Node
@@ -149,7 +150,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// secondKey returns the line of a key that stands twice in its mapping; 0 if there is none.
+// secondKey returns the line of a duplicate key of a mapping; 0 if there is none.
 func secondKey(node *yaml.Node) int {
 	keys := map[string]bool{}
 	for i, child := range node.Content {
@@ -181,7 +182,7 @@ func CheckSize(size int) error {
 // CheckJSON returns an error for JSON that exceeds a limit.
 func CheckJSON(content []byte) error { return checkJSON(content, MaxNodes) }
 
-// isJSON reports whether a text is a JSON object. Only what follows an object would be YAML, and is none either.
+// isJSON reports whether a text is a JSON object, and nothing else.
 func isJSON(content []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) && json.Valid(content)
 }
@@ -200,12 +201,13 @@ func checkJSON(content []byte, nodes int) error {
 	return nil
 }
 
-// check returns an error for a document that would exceed a limit, before any parser sees it or at least before any alias is expanded.
+// check returns an error for a document that would exceed a limit, before it is parsed, or at least before any alias
+// is expanded.
 func check(content []byte, nodes int) error {
 	switch {
 	case len(content)+JSONGrowth(content) > maxBytes:
 		return errTooLarge
-	case !utf8.Valid(content): // The parser takes UTF-16, too, in which nothing can be counted.
+	case !utf8.Valid(content): // The parser also accepts UTF-16, in which nodes cannot be counted.
 		return errNotUTF8
 	}
 	written := YAMLNodes(content)
@@ -233,8 +235,8 @@ func check(content []byte, nodes int) error {
 	return nil
 }
 
-// invalid returns the error for a document with aliases whose expansion is unknown. If the parser that decodes finds a
-// fault of syntax, its words count; this one takes what has the same meaning in YAML 1.1 and 1.2.
+// invalid returns the error for a document with aliases whose expanded size is unknown. A syntax error of the
+// decoding parser is returned as it is. The other parser accepts only what has the same meaning in YAML 1.1 and 1.2.
 func invalid(content []byte, err error) error {
 	if known := yaml2.Unmarshal(content, &unread{}); known != nil {
 		return known
@@ -242,21 +244,21 @@ func invalid(content []byte, err error) error {
 	return errors.New("document with aliases is no YAML" + place.FindString(err.Error()))
 }
 
-// place matches the place at which the parser stopped, but nothing of its input.
+// place matches the line at which the parser stopped, but nothing of its input.
 var place = regexp.MustCompile(`: line \d+`)
 
-// unread takes any document and nothing of it: only its syntax counts, and no alias is followed.
+// unread accepts any document and decodes nothing of it: only the syntax is checked, and no alias is followed.
 type unread struct{}
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 
-// deepText bounds the apparent nesting of a text. Each level costs a parser up to 1,200 bytes. Brackets in texts,
-// which may be open for ever, are not that many.
+// deepText limits the apparent nesting of a text. Each level costs a parser up to 1,200 bytes. Unbalanced brackets in
+// strings are fewer than that.
 const deepText = 2000
 
-// certainlyDeep reports whether a document seems to be nested so deep that a parser should not see it: by brackets that are open, or by signs of
-// lists in one line. A document that hides its depth in quotes ends at the 10,000 levels of the parser.
+// certainlyDeep reports whether a document seems to be nested too deep for a parser: by open brackets, or by list
+// indicators in one line. A document that hides its depth in quotes fails at the parser's limit of 10,000 levels.
 func certainlyDeep(content []byte) bool {
 	open, dashes := 0, 0
 	for i, c := range content {

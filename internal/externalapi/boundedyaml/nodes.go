@@ -21,17 +21,17 @@ func JSONNodes(stream []byte) int {
 	return nodes
 }
 
-// JSONGrowth returns the growth of a text in JSON, where these characters are escaped.
+// JSONGrowth returns how much a text grows in JSON, where these characters are escaped.
 func JSONGrowth(text []byte) int {
 	return 5 * (bytes.Count(text, []byte("<")) + bytes.Count(text, []byte(">")) + bytes.Count(text, []byte("&")))
 }
 
-// YAMLNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every node needs
-// a line, or an indicator, of its own. The text of block scalars does not count where it certainly is text.
+// YAMLNodes returns at least the number of nodes of a YAML document, aliases not expanded, without parsing it: every
+// node needs its own line or indicator. The text of block scalars is not counted where it certainly is text.
 //
-// It may leave out only lines that are certain for every document: lines below "key: |" that are indented deeper than the key,
-// as long as no flow style can be open. If that line is not what it seems to be (a line within another scalar, say), those
-// below are part of the same scalar, or an error at which the parser stops.
+// It leaves out only lines that are text in every document: those below "key: |" that are indented deeper than the
+// key, while no flow style can be open. If the line with the key is not what it seems to be (but part of another
+// scalar, for example), the lines below are part of the same scalar, or the parser stops there with an error.
 func YAMLNodes(document []byte) int {
 	nodes, certain, text := 1, true, -1 // text is the column of the key of a block scalar.
 	for len(document) > 0 {
@@ -51,7 +51,7 @@ func YAMLNodes(document []byte) int {
 	return nodes
 }
 
-// cutLine cuts at any line break that YAML 1.1 knows.
+// cutLine cuts at any line break of YAML 1.1.
 func cutLine(text []byte) (line, rest []byte) {
 	for i, c := range text {
 		size := 0
@@ -70,8 +70,8 @@ func cutLine(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// lineNodes counts what may begin a node, and reports whether no flow style can be open after the line if none was before: each
-// bracket is closed after it, and none of them can be in quotes or a comment.
+// lineNodes counts the characters that may begin a node. It also reports whether flow style is certainly closed after
+// the line if none was open before: all brackets are closed, and none of them can be in quotes or a comment.
 func lineNodes(line []byte, noneBefore bool) (nodes int, closed bool) {
 	nodes = 1
 	depth, lowest, commas, brackets := 0, 0, 0, false
@@ -103,12 +103,13 @@ func lineNodes(line []byte, noneBefore bool) (nodes int, closed bool) {
 		}
 	}
 	if brackets || !noneBefore {
-		nodes += 2 * commas // In flow style only: a key of a mapping, and its value if there is none.
+		nodes += 2 * commas // In flow style only: a key of a mapping, and an absent value.
 	}
 	return nodes, !brackets || depth == 0 && lowest == 0 && !bytes.ContainsAny(line, "\"'#")
 }
 
-// blockScalar returns the column of the key of a block scalar whose text begins with the next line; -1 if none surely does.
+// blockScalar returns the column of the key of a block scalar whose text begins with the next line; -1 if that is not
+// certain.
 func blockScalar(line []byte) int {
 	line = bytes.TrimRight(line, " ")
 	header := bytes.TrimRight(line, "+-0123456789")

@@ -1,4 +1,5 @@
-// Package istio holds slices of networking.istio.io: which Services are reached through Gateways, and how traffic to them is shaped.
+// Package istio has the fields of networking.istio.io that decide which Services are reached through Gateways, and
+// how traffic to them is shaped.
 //
 // +kubebuilder:object:generate=true
 package istio
@@ -13,7 +14,7 @@ import (
 // Group is the API group.
 const Group = "networking.istio.io"
 
-// VirtualService leads hosts to Services.
+// VirtualService routes the traffic of hosts to Services.
 //
 // +kubebuilder:object:root=true
 type VirtualService struct {
@@ -30,7 +31,7 @@ type VirtualServiceSpec struct {
 	TCP      []Route  `json:"tcp,omitempty"`
 }
 
-// Route is one of any protocol.
+// Route is a route of any protocol.
 type Route struct {
 	Route []RouteDestination `json:"route,omitempty"`
 }
@@ -110,7 +111,7 @@ type ConnectionPool struct {
 	HTTP *HTTPSettings `json:"http,omitempty"`
 }
 
-// HTTPSettings are those of HTTP connections.
+// HTTPSettings are the settings of HTTP connections.
 type HTTPSettings struct {
 	UseClientProtocol bool   `json:"useClientProtocol,omitempty"`
 	H2UpgradePolicy   string `json:"h2UpgradePolicy,omitempty"`

@@ -1,7 +1,8 @@
-// Package jsonprune cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. Of a typical object of the
-// garden a tenth is left; decoding all of it would be most of what the watches cost (docs/internals/performance.md).
+// Package jsonprune cuts JSON down to the fields that a Go type reads, in one pass and before it is decoded. A tenth
+// of a typical object of the garden remains; decoding all of it would be most of the cost of the watches
+// (docs/internals/performance.md).
 //
-// It is no validator: it leaves unknown syntax as it is, for the decoder to judge.
+// It does not validate: it leaves unknown syntax as it is, for the decoder.
 package jsonprune
 
 import (
@@ -13,7 +14,7 @@ import (
 	"strings"
 )
 
-// Shape is the set of fields that are wanted of an object, or of each element of a list. A nil Shape wants everything.
+// Shape is the set of fields to keep of an object, or of each element of a list. A nil Shape keeps everything.
 type Shape struct {
 	fields map[string]*Shape
 }
@@ -21,7 +22,7 @@ type Shape struct {
 // ShapeOf returns the fields that a type reads.
 func ShapeOf(t reflect.Type) *Shape { return shapes{}.of(t) }
 
-// And returns the shape with more fields, all that is in them included. A nil receiver wants everything already.
+// And returns the shape with more fields, including all fields inside them. A nil receiver keeps everything already.
 func (s *Shape) And(names ...string) *Shape {
 	if s == nil {
 		return nil
@@ -33,7 +34,7 @@ func (s *Shape) And(names ...string) *Shape {
 	return more
 }
 
-// shapes are those of the types that were met: one may be inside of itself.
+// shapes are the shapes of the types visited so far: a type may contain itself.
 type shapes map[reflect.Type]*Shape
 
 func (all shapes) of(t reflect.Type) *Shape {
@@ -71,10 +72,10 @@ func (all shapes) add(s *Shape, t reflect.Type) {
 	}
 }
 
-// maxDepth bounds recursion; wanted fields are never nested deeper than the types are.
+// maxDepth limits recursion; wanted fields are never nested deeper than the types are.
 const maxDepth = 64
 
-// Cut appends the wanted fields of a JSON value to out. If it does not understand the value it appends all of it.
+// Cut appends the wanted fields of a JSON value to out. If it cannot parse the value, it appends all of it.
 func (s *Shape) Cut(out, value []byte) []byte {
 	start := len(out)
 	c := cutter{in: value, out: out}
@@ -86,8 +87,8 @@ func (s *Shape) Cut(out, value []byte) []byte {
 
 var errMalformed = errors.New("malformed JSON: neither an object nor a list")
 
-// Each calls a function for each field of an object, with its name, or for each element of a list. Null has none. The values are parts of
-// the text; their decoders judge them.
+// Each calls a function for each field of an object, with its name, or for each element of a list. Null has none. The
+// values are parts of the text, and are not validated.
 func Each(text []byte, call func(name string, value []byte) error) error {
 	c := cutter{in: text}
 	opens := c.next()
@@ -204,7 +205,7 @@ func (c *cutter) object(s *Shape, depth int) bool {
 		}
 		c.at++
 		field, wanted := s.fields[string(key[1:len(key)-1])]
-		if !wanted && !escaped { // A name with escapes is kept, whatever it says.
+		if !wanted && !escaped { // A name with escapes is kept, because it is not unescaped.
 			if c.space(); !c.skip() {
 				return false
 			}
@@ -264,7 +265,7 @@ func (c *cutter) text() (escaped, ok bool) {
 	return escaped, false
 }
 
-// structural are the bytes that a nested value ends by, or a string begins with. Most bytes are others.
+// structural are the bytes that end a nested value or begin a string. Most bytes are not structural.
 var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
 // skip skips a value of any kind.

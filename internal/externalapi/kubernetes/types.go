@@ -1,4 +1,4 @@
-// Package kubernetes holds slices of Kubernetes' own kinds, for those of which there are so many that whole objects would cost.
+// Package kubernetes has the fields that are read of Kubernetes' own kinds, for kinds with many objects.
 //
 // +kubebuilder:object:generate=true
 package kubernetes
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Resources.
+// Resources of these kinds.
 var (
 	Nodes                      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	Pods                       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -17,7 +17,8 @@ var (
 	CertificateSigningRequests = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}
 )
 
-// Metadata is the part of an object's metadata that is read. Owners are not: each would take thirty times its bytes.
+// Metadata is the part of an object's metadata that is read. It has no owner references: each would take thirty times
+// its bytes.
 type Metadata struct {
 	Namespace       string            `json:"namespace,omitempty"`
 	Name            string            `json:"name,omitempty"`
@@ -32,7 +33,7 @@ func (m *Metadata) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// Node is a node.
+// Node has the metadata of a Node.
 //
 // +kubebuilder:object:root=true
 type Node struct {
@@ -40,7 +41,7 @@ type Node struct {
 	Metadata        `json:"metadata,omitempty"`
 }
 
-// Pod is a Pod.
+// Pod has the metadata of a Pod, and its Node.
 //
 // +kubebuilder:object:root=true
 type Pod struct {
@@ -54,7 +55,7 @@ type PodSpec struct {
 	NodeName string `json:"nodeName,omitempty"`
 }
 
-// CertificateSigningRequest is a request for a certificate.
+// CertificateSigningRequest has the metadata of a certificate signing request, and its user.
 //
 // +kubebuilder:object:root=true
 type CertificateSigningRequest struct {
@@ -68,7 +69,7 @@ type CertificateSigningRequestSpec struct {
 	Username string `json:"username,omitempty"`
 }
 
-// Secret is a Secret.
+// Secret has the metadata and the data of a Secret.
 //
 // +kubebuilder:object:root=true
 type Secret struct {

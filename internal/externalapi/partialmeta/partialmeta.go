@@ -1,7 +1,8 @@
-// Package partialmeta holds the common parts of the slices of foreign APIs: the metadata that is read, and references.
+// Package partialmeta has the types that the partial types of external APIs share: the metadata that is read, and
+// references.
 //
-// A slice declares only the fields that are read, under their real names, so that it decodes from any version of the real thing,
-// costs little, and cannot be written back.
+// A partial type declares only the fields that are read, under their real names. So it decodes from any version of
+// the API, costs little, and cannot be written back.
 //
 // +kubebuilder:object:generate=true
 package partialmeta
@@ -31,7 +32,7 @@ func (o *Object) GetObjectMeta() metav1.Object {
 	}
 }
 
-// Metadata is the metadata itself, to be changed; objects that embed it have the method, too.
+// Metadata returns the metadata, which may be changed. Objects that embed it have the method, too.
 func (o *Object) Metadata() *Object { return o }
 
 // Reference names an object of any kind.

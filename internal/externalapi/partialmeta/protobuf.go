@@ -2,9 +2,9 @@ package partialmeta
 
 import "github.com/espalier-project/espalier/internal/externalapi/protodecode"
 
-// Messages in Protocol Buffers, as Kubernetes has them.
+// The messages in Protocol Buffers, as Kubernetes defines them.
 var (
-	// ObjectMessage is that of Object.
+	// ObjectMessage is the message of Object.
 	ObjectMessage = protodecode.Message{
 		"name": {Number: 1}, "namespace": {Number: 3}, "uid": {Number: 5}, "resourceVersion": {Number: 6}, "deletionTimestamp": {Number: 9},
 		"labels": {Number: 11}, "annotations": {Number: 12}, "ownerReferences": {Number: 13},

@@ -7,15 +7,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// magic begins each object that an API server of Kubernetes sends.
+// magic begins each object that an API server of Kubernetes sends in Protocol Buffers.
 var magic = []byte("k8s\x00")
 
-// Is reports whether a body of an API server is in Protocol Buffers. No JSON begins like it.
+// Is reports whether a body of an API server is in Protocol Buffers. JSON never begins like it.
 func Is(body []byte) bool { return bytes.HasPrefix(body, magic) }
 
 var errNoObject = errors.New("no object of Kubernetes in Protocol Buffers")
 
-// Object returns the message of an object, which is in an envelope with its type.
+// Object returns the message of an object from its envelope, which has the type of the object.
 func Object(body []byte) ([]byte, error) {
 	if !Is(body) {
 		return nil, errNoObject

@@ -1,5 +1,5 @@
-// Package protodecode decodes Protocol Buffers into the slices of foreign APIs, reading only the fields that a slice has.
-// gardener-apiserver sends its kinds in this form to clients that ask for it, in fewer bytes than JSON.
+// Package protodecode decodes Protocol Buffers into partial types of external APIs, reading only the fields that such
+// a type has. gardener-apiserver sends its kinds in this form to clients that ask for it, in fewer bytes than JSON.
 //
 // A Message has the numbers of fields by their names in JSON, so that each Go type stays the only list of fields that
 // are read. All other fields are skipped undecoded. An object that is decoded from Protocol Buffers and the same
@@ -38,7 +38,7 @@ func (m Message) Only(names ...string) Message {
 	return some
 }
 
-// Missing returns the paths of the fields of a type that a message says nothing of. They would be read from JSON alone.
+// Missing returns the paths of the fields of a type that a message does not have. They would be read from JSON only.
 func Missing(t reflect.Type, m Message) []string {
 	fields := fieldsOf(t)
 	var missing []string
@@ -56,7 +56,8 @@ func Missing(t reflect.Type, m Message) []string {
 	return missing
 }
 
-// fieldsOf returns the fields of a struct by their names in JSON. An inline field, such as the type of an object, is no part of a message.
+// fieldsOf returns the fields of a struct by their names in JSON. Inline fields, such as the type of an object, are
+// not part of a message.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for field := range t.Fields() {
@@ -68,7 +69,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// elementOf returns the type that pointers and lists of a type end in.
+// elementOf returns the type of the elements of nested pointers and lists.
 func elementOf(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -86,20 +87,20 @@ func decodesItself(t reflect.Type) bool {
 // Shape decodes a message into a type.
 type Shape struct {
 	of reflect.Type
-	// fields stand at their numbers.
+	// fields are indexed by their numbers.
 	fields []*field
 }
 
-// field is a field of a shape.
 type field struct {
 	name  string
 	index int
 	read  reader
-	// truth is set if the field is a number.
+	// truth is set if the field is a boolean.
 	truth bool
 }
 
-// ShapeOf returns the shape of a type. It panics if the message has a field that the type has not: its author has mistaken a name.
+// ShapeOf returns the shape of a type. It panics if the message has a field that the type does not have, because its
+// name is then wrong.
 func ShapeOf(t reflect.Type, m Message) *Shape {
 	s := &Shape{of: t}
 	fields := fieldsOf(t)
@@ -119,7 +120,8 @@ func ShapeOf(t reflect.Type, m Message) *Shape {
 	return s
 }
 
-// Decode decodes a message into what a pointer to the type of the shape leads to. The bytes are not kept. An error names the field.
+// Decode decodes a message into a pointer to the type of the shape. It does not keep the bytes. An error names the
+// field.
 func (s *Shape) Decode(raw []byte, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Type().Elem() != s.of {

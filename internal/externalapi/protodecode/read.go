@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errWireType reports a field with a number where a text, a message or a map is expected, or one of these where a
-// truth value is.
+// errWireType reports a field with a number where a string, a message or a map is expected, or one of these in place
+// of a boolean.
 var errWireType = errors.New("the wire type is not that of the field")
 
-// fieldError is the error of a field.
+// fieldError is an error with the path of its field.
 type fieldError struct {
 	path string
 	err  error
@@ -22,7 +22,7 @@ type fieldError struct {
 // Error implements error.
 func (e *fieldError) Error() string { return e.path + ": " + e.err.Error() }
 
-// Unwrap returns the fault of the field.
+// Unwrap returns the error without the path.
 func (e *fieldError) Unwrap() error { return e.err }
 
 // at puts the name of a field before the path in an error.
@@ -40,8 +40,8 @@ func at(name string, err error) error {
 	return &fieldError{name + "." + inner.path, inner.err}
 }
 
-// Each calls a function for each field of a message, in their order. is reports whether the field has bytes, as all
-// fields that slices read except truth values.
+// Each calls a function for each field of a message, in their order. is reports whether the value is bytes, as in all
+// fields that are read except booleans.
 func Each(raw []byte, field func(number protowire.Number, value []byte, is bool) error) error {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)
@@ -69,7 +69,6 @@ func Each(raw []byte, field func(number protowire.Number, value []byte, is bool)
 	return nil
 }
 
-// reader reads a value.
 type reader func(raw []byte, v reflect.Value) error
 
 // readerOf returns the reader of a type of a field.
@@ -96,7 +95,7 @@ func readerOf(t reflect.Type, m Message) reader {
 	panic(fmt.Sprintf("no slice reads a field of type %s", t))
 }
 
-// pointer reads into what a pointer leads to. A message that comes in parts is one.
+// pointer reads into the target of a pointer. A message that is sent in parts is merged.
 func pointer(element reader) reader {
 	return func(raw []byte, v reflect.Value) error {
 		if v.IsNil() {
@@ -106,7 +105,7 @@ func pointer(element reader) reader {
 	}
 }
 
-// truth reads a truth value, which is a number.
+// truth reads a boolean, which is encoded as a number.
 func truth(raw []byte, v reflect.Value) error {
 	number, n := protowire.ConsumeVarint(raw)
 	if n < 0 {
@@ -155,7 +154,7 @@ func entry(raw []byte, v reflect.Value) error {
 	return nil
 }
 
-// text returns a text as an API server that writes JSON would have it: each byte that is not UTF-8 is replaced.
+// text returns a string as an API server would write it in JSON: each byte that is not UTF-8 is replaced.
 func text(raw []byte) string {
 	if utf8.Valid(raw) {
 		return string(raw)

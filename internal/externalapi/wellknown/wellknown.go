@@ -1,4 +1,5 @@
-// Package wellknown knows the names that objects of a landscape have by agreement (section 2.4 of the authorization contract).
+// Package wellknown has the names that objects of a landscape have by convention (section 2.4 of the authorization
+// contract).
 package wellknown
 
 import (
@@ -24,7 +25,8 @@ const (
 const (
 	SeedsGroup  = "gardener.cloud:system:seeds"
 	ShootsGroup = "gardener.cloud:system:shoots"
-	// ShootUserPrefix is that of a self-hosted shoot's gardenlet, GardenadmPrefix that of the tool that sets the shoot up.
+	// ShootUserPrefix is the user name prefix of a self-hosted shoot's gardenlet, and GardenadmPrefix that of the
+	// tool that sets the shoot up.
 	ShootUserPrefix = "gardener.cloud:system:shoot:"
 	GardenadmPrefix = "gardener.cloud:gardenadm:shoot:"
 	SeedUserPrefix  = "gardener.cloud:system:seed:"
@@ -59,7 +61,7 @@ const (
 	ShootName       = "shoot.gardener.cloud/name"
 	ShootNamespace  = "shoot.gardener.cloud/namespace"
 	Discovery       = "discovery.gardener.cloud/public"
-	// DiscoveryBefore is the label that Discovery was before (D-10).
+	// DiscoveryBefore is the former name of the label Discovery (D-10).
 	DiscoveryBefore = "authentication.gardener.cloud/public-keys"
 	SeedNameLabel   = "name.seed.gardener.cloud/"
 	Role            = "gardener.cloud/role"
@@ -99,8 +101,8 @@ func Bootstrapper(namespace, managedSeed string) string {
 	return BootstrapperPrefix + namespace + ":" + BootstrapServiceAccount + managedSeed
 }
 
-// ParseBootstrapper is the reverse of Bootstrapper; the prefix of the ServiceAccount may be missing. Names with more parts than
-// there should be are not ok.
+// ParseBootstrapper is the reverse of Bootstrapper; the prefix of the ServiceAccount may be missing. It is not ok if
+// the name has too many parts.
 func ParseBootstrapper(name string) (namespace, managedSeed string, ok bool) {
 	rest, found := strings.CutPrefix(name, BootstrapperPrefix)
 	if !found {
@@ -130,7 +132,7 @@ func ParseBootstrapDescription(text string) (kind, namespace, name string) {
 	return kind, parts[0], parts[1]
 }
 
-// CutShootSuffix splits the name of an object that belongs to a shoot by its name.
+// CutShootSuffix returns the name of the Shoot to which an object belongs by its name.
 func CutShootSuffix(name string, suffixes []string) (shoot string, ok bool) {
 	for _, suffix := range suffixes {
 		if shoot, found := strings.CutSuffix(name, suffix); found && shoot != "" {

@@ -14,12 +14,12 @@ import (
 // module is the path of the project.
 const module = "github.com/espalier-project/espalier/"
 
-// comments are those of the fields of configurations: text and markers, by package, type and field.
+// comments are the comments of the fields of configurations: text and markers, by package, type and field.
 type comments map[string]comment
 
 type comment struct {
 	text string
-	// markers are those of kubebuilder's validation that schemas know: Enum, Minimum, Maximum, Pattern.
+	// markers are the validation markers of kubebuilder that schemas support: Enum, Minimum, Maximum, Pattern.
 	markers map[string]string
 }
 
@@ -82,7 +82,7 @@ func (c comments) of(t reflect.Type, field reflect.StructField) comment {
 	return c[t.PkgPath()+"."+t.Name()+"."+field.Name]
 }
 
-// add adds what a comment says to the schema of its field.
+// add adds the text and the markers of a comment to the schema of its field.
 func (c comment) add(schema map[string]any) error {
 	if c.text != "" {
 		schema["description"] = c.text

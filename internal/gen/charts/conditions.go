@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// condition is one on the configuration at a path: one of some values, none of some values, or anything at all.
+// condition is a condition on the value at a path of the configuration: one of some values, none of some values, or
+// any value.
 type condition struct {
 	Path  string `json:"path"`
 	Is    []any  `json:"is"`
@@ -16,14 +17,14 @@ type condition struct {
 	Default any `json:"default"`
 }
 
-// found has the conditions of a fact.
+// found are the conditions under which a fact holds.
 type found struct {
 	each *each
 	when []condition
 }
 
-// conditions finds out when there is each fact of a row, which are its keys: always unless a change of a field takes it away, or when a change
-// brings it. A fact may come in several ways.
+// conditions returns the conditions under which each fact of a row, which is a key, holds: always unless a change of
+// a field removes the fact, or when a change adds it. A fact may have several alternative conditions.
 func conditions[K comparable](probes []probe, always map[K]bool, with func(probe) map[K]bool) map[K][]found {
 	unless := map[K][]condition{}
 	brought := map[K][]found{}
@@ -46,7 +47,7 @@ func conditions[K comparable](probes []probe, always map[K]bool, with func(probe
 	return brought
 }
 
-// bring adds a way in which a fact comes, unless a known one says as much.
+// bring adds an alternative for a fact, unless a known one includes it.
 func bring(ways []found, p probe) []found {
 	for i, known := range ways {
 		switch {
@@ -74,10 +75,10 @@ func bring(ways []found, p probe) []found {
 func (f found) text() string {
 	content, err := json.Marshal([]any{f.each, f.when})
 	if err != nil {
-		panic(err) // Texts and truth values only.
+		panic(err) // It has strings and booleans only.
 	}
 	return string(content)
 }
 
-// sorted are the keys of a map, in their order.
+// sorted returns the keys of a map, in order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

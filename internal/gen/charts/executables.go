@@ -21,7 +21,7 @@ type executable struct {
 	config reflect.Type
 	// dropped are keys that have no effect any more.
 	dropped []older.Alias
-	// copies are files below deploy that the chart has, too.
+	// copies are files below deploy that are copied into the chart.
 	copies []string
 	err    error
 }
@@ -29,19 +29,19 @@ type executable struct {
 // facts are written into the chart, for its templates.
 type facts struct {
 	Executable string `json:"executable"`
-	// Config is the default configuration, as far as the chart must know it.
+	// Config is the default configuration, as far as the chart needs it.
 	Config map[string]any `json:"config"`
 	// Elects is set if the configuration has an election, whose Lease is in the namespace of the release.
 	Elects bool `json:"elects"`
-	// Connections are the clusters that the configuration leads to.
+	// Connections are the connections to clusters that the configuration has.
 	Connections []connection `json:"connections"`
-	// WebhooksOf is the cluster whose API server asks the webhooks.
+	// WebhooksOf is the cluster whose API server calls the webhooks.
 	WebhooksOf feature.Cluster `json:"webhooksOf"`
-	// Base are the namespaces that most webhooks are about, by mode, where the values name none.
+	// Base are the namespaces to which most webhooks apply, by mode, if the values name none.
 	Base map[string]any `json:"base"`
 	// Aliases are older keys of the configuration that rights may depend on.
 	Aliases []alias `json:"aliases"`
-	// Needed are the paths of values that must be there.
+	// Needed are the paths of values that must be set.
 	Needed   []string       `json:"needed"`
 	Features []featureFacts `json:"features"`
 }
@@ -50,7 +50,7 @@ type connection struct {
 	Cluster feature.Cluster `json:"cluster"`
 	// Path is the section of the configuration.
 	Path string `json:"path"`
-	// Unless is the field that, where it is set, makes the cluster another one whatever the section says.
+	// Unless is the field that, if it is set, selects another cluster regardless of the section.
 	Unless string `json:"unless"`
 }
 
@@ -60,7 +60,7 @@ type alias struct {
 	EmptyIsUnset []string `json:"emptyIsUnset"`
 }
 
-// featureFacts are those of a row of the table.
+// featureFacts are the facts about a row of the table.
 type featureFacts struct {
 	Name     string     `json:"name"`
 	Switch   string     `json:"switch"`
@@ -68,7 +68,7 @@ type featureFacts struct {
 	Webhooks []hookFact `json:"webhooks"`
 }
 
-// name gives an executable the older keys of its configuration.
+// name sets the older keys of an executable's configuration.
 func (e *executable) name(aliases []older.Alias) {
 	for _, a := range aliases {
 		if a.New == "" {
@@ -79,7 +79,7 @@ func (e *executable) name(aliases []older.Alias) {
 	}
 }
 
-// ports are those of a defaulted configuration.
+// ports returns the ports of a defaulted configuration.
 func ports(webhooks, health, metrics int) map[string]any {
 	port := func(n int) map[string]any { return map[string]any{"port": n} }
 	return map[string]any{"webhooks": port(webhooks), "healthProbes": port(health), "metrics": port(metrics)}
@@ -107,7 +107,7 @@ func resourceManager() *executable {
 	}
 	table := table[resourcemanager.ResourceManagerConfiguration]{
 		setDefaults: resourcemanager.SetDefaults,
-		// The chart sets these in any case.
+		// The chart always sets these.
 		prepare: func(c *resourcemanager.ResourceManagerConfiguration) {
 			c.LeaderElection.ResourceName, c.LeaderElection.ResourceNamespace = reference("leaderElection.resourceName"), reference("leaderElection.resourceNamespace")
 		},
@@ -165,7 +165,7 @@ func admissionController() *executable {
 	return e
 }
 
-// reference stands for what the configuration has at a path, in facts.
+// reference returns the placeholder, in facts, for the value at a path of the configuration.
 func reference(path string) string { return "$(" + path + ")" }
 
 func isReference(text string) bool { return strings.HasPrefix(text, "$(") }

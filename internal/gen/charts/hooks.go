@@ -11,26 +11,27 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// hookFact is an entry of a webhook configuration, but for how it is reached.
+// hookFact is an entry of a webhook configuration, without its clientConfig.
 type hookFact struct {
 	// Kind is Mutating or Validating.
 	Kind string `json:"kind"`
 	// Path is the path of the webhook.
 	Path string `json:"path"`
-	// Modes are those of an installation in which there is the entry; empty means all.
+	// Modes are the modes of installations that have the entry; empty means all.
 	Modes []string `json:"modes"`
-	// Each is the list for whose elements the entry has a rule each; without an element there is none.
+	// Each is the list for each of whose elements the entry has a rule. Without an element there is no entry.
 	Each *each       `json:"each"`
 	When []condition `json:"when"`
-	// Entry has $(prefix) where the prefix of the deployment's name belongs, and an expression with the key $(base) in place of the namespaces
-	// that most webhooks are about.
+	// Entry has $(prefix) in place of the prefix of the deployment's name, and an expression with the key $(base) in
+	// place of the namespaces to which most webhooks apply.
 	Entry map[string]any `json:"entry"`
 }
 
-// entry identifies an entry by texts: with the modes in which it is.
+// entry has the parts of a webhook entry as strings, so that entries can be compared; modes are the modes that have
+// it.
 type entry struct{ kind, path, modes, content string }
 
-// modes are the installations that registrations distinguish.
+// modes are the installations that registrations distinguish between.
 var modes = []struct {
 	name          string
 	shoot, garden bool
@@ -44,7 +45,7 @@ func hooksOf[C, E any](t table[C], row feature.Row[C, E]) ([]hookFact, error) {
 	order := slices.Clone(always)
 	ways := conditions(probesOf(t, row), set(always), func(p probe) map[entry]bool {
 		if p.each != nil && p.each.Has != "" {
-			return set(always) // Further fields of an element decide about rights only.
+			return set(always) // Further fields of an element affect only rights.
 		}
 		list, failed := entries(row, configured(t, row, p.set))
 		if failed != nil {
@@ -84,7 +85,7 @@ func set[K comparable](list []K) map[K]bool {
 	return all
 }
 
-// entries are those of a row with a configuration, in their order.
+// entries returns the entries of a row for a configuration, in order.
 func entries[C, E any](row feature.Row[C, E], cfg *C) ([]entry, error) {
 	var all []entry
 	add := func(mode, kind string, webhook any, reached admissionregistrationv1.WebhookClientConfig) error {

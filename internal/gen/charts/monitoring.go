@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFiles are the files of rules that are about an executable, below deploy/monitoring/rules.
+// ruleFiles are the files of rules about each executable, below deploy/monitoring/rules.
 var ruleFiles = map[string][]string{
 	"resource-manager":      {"process", "resource-manager", "node-agent-authorizer", "objectives"},
 	"node-agent-authorizer": {"process", "node-agent-authorizer", "objectives"},
@@ -58,7 +58,8 @@ func rulesOf(deploy string, names []string) (groups, error) {
 	return all, nil
 }
 
-// dashboards returns a dashboard as Grafana reads it, and as Plutono does, which is Grafana of version 7: it knows data sources by their names only.
+// dashboards returns a dashboard for Grafana, and for Plutono, which is Grafana of version 7 and identifies data
+// sources by name only.
 func dashboards(deploy, executable string) (present, older []byte, err error) {
 	if present, err = os.ReadFile(filepath.Join(deploy, "monitoring", "dashboards", executable+".json")); err != nil {
 		return nil, nil, err

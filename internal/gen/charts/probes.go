@@ -7,13 +7,13 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// table finds out the facts of features: those of a row are functions of the configuration, so that each field is
-// tried.
+// table derives the facts of features. The facts of a row are functions of the configuration, so each field is
+// varied.
 type table[C any] struct {
 	setDefaults func(*C)
-	// prepare sets what a chart sets in any case.
+	// prepare sets the fields that a chart always sets.
 	prepare func(*C)
-	// meanings are values of texts that mean more than a name, by path.
+	// meanings are the values of strings that have a meaning other than a name, by path.
 	meanings map[string][]string
 }
 
@@ -25,18 +25,18 @@ type probe struct {
 	value any
 	// fallback is the value of the field if it is not set.
 	fallback any
-	// each is set if the field is a list, of which there is one element then.
+	// each is set if the field is a list, which then has one element.
 	each *each
 }
 
-// each repeats a fact for each element of a list of the configuration: references lead to fields of the element.
+// each repeats a fact for each element of a list of the configuration: references are to fields of the element.
 type each struct {
 	List string `json:"list"`
 	// Has is the field that an element must have; empty means none.
 	Has string `json:"has"`
 }
 
-// configured is the configuration with a row switched on, and one field changed.
+// configured returns the configuration with a row switched on, and one field changed.
 func configured[C, E any](t table[C], row feature.Row[C, E], change func(reflect.Value)) *C {
 	cfg := new(C)
 	t.prepare(cfg)
@@ -50,7 +50,7 @@ func configured[C, E any](t table[C], row feature.Row[C, E], change func(reflect
 	return cfg
 }
 
-// probesOf are those of all fields but the switch of a row.
+// probesOf returns the probes of all fields except the switch of a row.
 func probesOf[C, E any](t table[C], row feature.Row[C, E]) []probe {
 	var all []probe
 	for _, p := range probes(reflect.TypeFor[C](), reflect.ValueOf(configured(t, row, nil)).Elem(), "", t.meanings) {
@@ -61,8 +61,8 @@ func probesOf[C, E any](t table[C], row feature.Row[C, E]) []probe {
 	return all
 }
 
-// probes changes each field of a configuration on its own: a truth value to the other one, a text to a reference to itself and to the
-// values that mean more, an absent section to an empty one, a list to one element.
+// probes changes each field of a configuration on its own: a boolean to the other value, a string to a reference to
+// itself and to the values with other meanings, an absent section to an empty one, a list to one element.
 func probes(t reflect.Type, defaults reflect.Value, path string, meanings map[string][]string) []probe {
 	var all []probe
 	for i := range t.NumField() {
@@ -116,7 +116,8 @@ func probes(t reflect.Type, defaults reflect.Value, path string, meanings map[st
 	return all
 }
 
-// elements are probes of a list: an element with references in its texts, and with each of its optional fields.
+// elements returns the probes of a list: an element with references in its strings, and with each of its optional
+// fields.
 func elements(t reflect.Type, path string) []probe {
 	put := func(optional int) func(reflect.Value) {
 		return func(root reflect.Value) {
@@ -152,7 +153,7 @@ func valueOf(v reflect.Value, field int) reflect.Value {
 	return v.Field(field)
 }
 
-// at returns the field at a path of a struct, and makes the sections that lead to it.
+// at returns the field at a path of a struct, and creates the sections on the path.
 func at(v reflect.Value, path []string) reflect.Value {
 	for _, key := range path {
 		if v.Kind() == reflect.Pointer {

@@ -12,17 +12,18 @@ import (
 
 // recipe has the objects that a Prometheus of Gardener needs for our metrics, in addition to those that gardenlet and gardener-operator deploy.
 type recipe struct {
-	// head is its purpose.
+	// head is the comment about the purpose of the file.
 	head string
-	// rules are the files of rules.
+	// rules are the names of the files of rules.
 	rules []string
-	// scrapes are values of the label app of Services that the Prometheus is to read, and does not.
+	// scrapes are the values of the label app of Services that the Prometheus has to scrape in addition.
 	scrapes []string
-	// namespace is the namespace of the objects; without one they belong into each namespace with such a Prometheus.
+	// namespace is the namespace of the objects. If it is empty, they belong in each namespace with such a
+	// Prometheus.
 	namespace string
 }
 
-// recipes are those of the Prometheis that have an Alertmanager, by their names.
+// recipes are the recipes for the Prometheis with an Alertmanager, by name.
 var recipes = map[string]recipe{
 	"aggregate": {
 		head: "For each seed: Prometheus seed reads the metrics of resource-manager in the namespace garden, and has no Alertmanager; Prometheus aggregate has one,\n" +
@@ -85,7 +86,7 @@ func (r recipe) manifests(deploy, prometheus string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// object is one that the Prometheus of that name selects, by its label.
+// object returns an object with the label by which the Prometheus of that name selects it.
 func (r recipe) object(kind, name, prometheus string, spec any) map[string]any {
 	metadata := map[string]any{"name": name, "labels": map[string]any{"prometheus": prometheus}}
 	if r.namespace != "" {

@@ -13,8 +13,8 @@ import (
 // right is a permission of a feature in a scope, under conditions on the configuration.
 type right struct {
 	Cluster feature.Cluster `json:"cluster"`
-	// Namespace is the only one, which may be a reference into the configuration; empty means those that the configuration restricts the
-	// cluster to, or all.
+	// Namespace is the only namespace, which may be a reference to the configuration. Empty means the namespaces to
+	// which the configuration restricts the cluster, or all.
 	Namespace     string              `json:"namespace"`
 	ClusterScoped bool                `json:"clusterScoped"`
 	Each          *each               `json:"each"`
@@ -22,7 +22,7 @@ type right struct {
 	Rules         []rbacv1.PolicyRule `json:"rules"`
 }
 
-// atom is the smallest right.
+// atom is a right that cannot be divided further.
 type atom struct {
 	cluster                            feature.Cluster
 	namespace                          string
@@ -61,7 +61,7 @@ func rightsOf[C, E any](t table[C], row feature.Row[C, E]) []right {
 	return all
 }
 
-// atoms are the rights of a row with a configuration.
+// atoms returns the rights of a row for a configuration.
 func atoms[C, E any](row feature.Row[C, E], cfg *C) map[atom]bool {
 	all := map[atom]bool{}
 	add := func(cluster feature.Cluster, namespace string, clusterScoped bool, rule rbacv1.PolicyRule) {

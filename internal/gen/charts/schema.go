@@ -19,7 +19,7 @@ var (
 	selectorsType = reflect.TypeFor[nodeagentauthorizer.Selectors]()
 )
 
-// duration is the form of Go's durations.
+// duration matches Go's durations.
 const duration = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 // schema returns the schema of a chart's values: the values of all charts, the additional values of this chart, and the configuration.
@@ -70,9 +70,9 @@ func (e *executable) schema(comments comments) (map[string]any, error) {
 	return whole, nil
 }
 
-// needed are the paths of the values that templates rely on: those with a default that says something, but for lists, and for the keys of sections
-// that have any or say which they need. The schema does not require them, as the files of users have a few values only; but a user cannot remove
-// them with a null.
+// needed returns the paths of the values that templates rely on: those with a default, except lists and empty values.
+// It includes the keys of a section unless the schema declares its required keys. The schema does not require these
+// values, because the files of users have only a few; but a user cannot remove them with a null.
 func needed(schema, defaults map[string]any, path string) []string {
 	properties, _ := schema["properties"].(map[string]any)
 	var all []string
@@ -85,7 +85,7 @@ func needed(schema, defaults map[string]any, path string) []string {
 		all = append(all, below)
 		described, _ := properties[key].(map[string]any)
 		switch {
-		case below == "config": // The executable has defaults of its own.
+		case below == "config": // The executable sets its own defaults.
 		case isSection && described["properties"] != nil && described["required"] == nil:
 			all = append(all, needed(described, section, below)...)
 		case below == "resources.requests":
@@ -95,7 +95,7 @@ func needed(schema, defaults map[string]any, path string) []string {
 	return all
 }
 
-// section is the schema at a path of another one.
+// section returns the schema at a path of another schema.
 func section(schema map[string]any, path string) (map[string]any, error) {
 	for _, key := range strings.Split(path, ".") {
 		properties, _ := schema["properties"].(map[string]any)
@@ -108,7 +108,7 @@ func section(schema map[string]any, path string) (map[string]any, error) {
 	return schema, nil
 }
 
-// graft adds a schema at a path whose sections are there.
+// graft adds a schema at a path whose sections exist.
 func graft(schema map[string]any, path string, what map[string]any) error {
 	parent, key := "", path
 	if i := strings.LastIndex(path, "."); i >= 0 {
@@ -123,7 +123,8 @@ func graft(schema map[string]any, path string, what map[string]any) error {
 	return nil
 }
 
-// schemaOf returns the schema of a type as JSON has it. Unknown fields are refused: the user who installs a chart sees the error.
+// schemaOf returns the schema of a type's JSON. Unknown fields are refused, so that the user who installs a chart
+// gets an error.
 func schemaOf(t reflect.Type, comments comments) (map[string]any, error) {
 	switch t {
 	case durationType:

@@ -15,7 +15,7 @@ func checkValues(values []byte) error {
 	return checkSection(document.Content[0], "")
 }
 
-// checkSection checks each value: of a section whose values are explained, each of these.
+// checkSection checks each value, and each value of a section with comments inside.
 func checkSection(section *yaml.Node, path string) error {
 	for i := 0; i < len(section.Content); i += 2 {
 		key, value := section.Content[i], section.Content[i+1]

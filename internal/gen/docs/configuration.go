@@ -14,7 +14,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// configurations are the pages about the configuration of each executable, and about the part that all have.
+// configurations are the pages about the configuration of each executable, and about their shared part.
 var configurations = map[string]func() string{
 	"resource-manager-configuration":      configuration("resource-manager", resourcemanagerconfig.ResourceManagerConfiguration{}),
 	"admission-controller-configuration":  configuration("admission-controller", admissioncontrollerconfig.AdmissionControllerConfiguration{}),
@@ -100,11 +100,11 @@ type configPage struct {
 	strings.Builder
 	executable string
 	items      []listItem
-	// printed are the keys under which sections of a type stand already.
+	// printed are the keys under which the section of a type was already printed.
 	printed map[reflect.Type]string
 	// switches are the keys that switch on a feature, in the section that is being written.
 	switches []string
-	// headings gives a heading to each section on top, and leaves out what the page about the shared part has.
+	// headings prints a heading for each top-level section, and leaves out the keys of the shared page.
 	headings bool
 }
 
@@ -249,7 +249,7 @@ func shown(text string) string { return strings.NewReplacer("<", "&lt;", ">", "&
 // defaultWhenEnabled is a default of a section that can be switched on.
 var defaultWhenEnabled = regexp.MustCompile(`( Default [^.]*) when enabled\.`)
 
-// switches is the comment of a switch that the section of the switch describes in its place.
+// switches matches the comment of a switch. The comment of its section describes it instead.
 var switches = regexp.MustCompile(`^Enabled switches the (controller|webhook) on\. Default false\.$`)
 
 // switched reports whether a type, or one that it embeds, has such a switch.
@@ -265,13 +265,13 @@ func switched(of reflect.Type) bool {
 	return false
 }
 
-// noun and verb are how a comment goes on after the name of its field.
+// noun and verb match the text of a comment after the name of its field.
 var (
 	noun = regexp.MustCompile(`^(?:is|are) (?:the|a|an) `)
 	verb = regexp.MustCompile(`^[a-z]*[^i]s `)
 )
 
-// withoutSubject returns a comment without the name of its field at the beginning, where it reads well without it.
+// withoutSubject removes the name of the field from the beginning of a comment, if the rest can stand alone.
 func withoutSubject(name, text string) string {
 	rest, found := strings.CutPrefix(text, name+" ")
 	if !found || !noun.MatchString(rest) && !verb.MatchString(rest) {

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// graphPage is the reference page of the graph, made from the table.
+// graphPage returns the reference page of the graph, generated from the table.
 func graphPage() string {
 	var out strings.Builder
 	out.WriteString(`# The dependency graph

@@ -1,4 +1,5 @@
-// docs writes the reference pages that are made from tables in the code, the comment of package relation, and the roles of all executables.
+// docs writes the reference pages that are generated from tables in the code, the comment of package relation, and
+// the roles of all executables.
 //
 //	go run ./internal/gen/docs graph > docs/reference/graph.md
 //	go run ./internal/gen/docs rbac deploy/rbac
@@ -69,7 +70,7 @@ func rights(folder string) error {
 	)
 }
 
-// metrics is the page about the metrics of all executables.
+// metrics returns the page about the metrics of all executables.
 func metrics() string {
 	resources, admissions, agents := resourcemanager.Executable(nil, nil), admissioncontroller.Executable(nil, nil), nodeagentauthorizer.Executable(nil, nil)
 	return reference.MetricsPage(map[string][]reference.Metric{

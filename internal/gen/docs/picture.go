@@ -9,7 +9,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// relationDoc is doc.go of package relation: the story of the package with a picture of the edges, made from the table.
+// relationDoc returns doc.go of package relation: a description of the package with a picture of the edges, generated
+// from the table.
 func relationDoc() string {
 	var out strings.Builder
 	out.WriteString(`// Written by internal/gen/docs from the table of edges; make generate writes it anew.
@@ -32,7 +33,7 @@ func relationDoc() string {
 	return out.String()
 }
 
-// arrow is all edges of a table from one kind to another.
+// arrow has all edges of a table from one kind to another.
 type arrow struct {
 	from graph.Kind
 	rows []string
@@ -71,7 +72,7 @@ func withArrow(arrows []arrow, from graph.Kind, row string) []arrow {
 	return append(arrows, arrow{from, []string{row}})
 }
 
-// nearest returns below which kind each kind's own lines stand: one that is as near to the Seed as can be.
+// nearest returns, for each kind, the kind below which its own lines are drawn: the one that is nearest to the Seed.
 func nearest(into map[graph.Kind][]arrow) map[graph.Kind]graph.Kind {
 	below, next := map[graph.Kind]graph.Kind{}, []graph.Kind{relation.Seed}
 	for len(next) > 0 {
@@ -87,7 +88,7 @@ func nearest(into map[graph.Kind][]arrow) map[graph.Kind]graph.Kind {
 	return below
 }
 
-// drawArrows appends a line for each arrow to a kind: those that go on come last.
+// drawArrows appends a line for each arrow to a kind. Arrows with further lines below them come last.
 func drawArrows(into map[graph.Kind][]arrow, below map[graph.Kind]graph.Kind, to graph.Kind, indent string, lines *[]string) {
 	goesOn := func(a arrow) bool { return len(into[a.from]) > 0 && a.from != relation.Seed && below[a.from] == to }
 	arrows := slices.Clone(into[to])

@@ -16,7 +16,7 @@ import (
 // tree is a configuration, or a section of it.
 type tree = map[string]any
 
-// profiles is the page about the profiles of all executables.
+// profiles returns the page about the profiles of all executables.
 func profiles() string {
 	var out strings.Builder
 	out.WriteString(`# Profiles
@@ -37,7 +37,8 @@ They differ in these keys, of ResourceManagerConfiguration unless another kind f
 	return out.String()
 }
 
-// writeProfile writes the rows of an executable: profile contract sets nothing, so that its values are the built-in defaults.
+// writeProfile writes the rows of an executable. Profile contract sets nothing, so that its values are the built-in
+// defaults.
 func writeProfile[T any](out *strings.Builder, kind string, profiles map[string]string, setDefaults func(*T)) {
 	if profiles["contract"] != "" {
 		panic("profile contract of " + kind + " sets something")
@@ -52,7 +53,8 @@ func writeProfile[T any](out *strings.Builder, kind string, profiles map[string]
 	writeKeys(out, kind, "", decoded[tree](encoded(config)), gardener)
 }
 
-// switchedOn switches on all sections in which a profile has keys: many defaults are set where a section is enabled only.
+// switchedOn switches on all sections in which a profile has keys, because many defaults are set only in sections
+// that are enabled.
 func switchedOn(section tree) tree {
 	result := tree{"enabled": true}
 	for key, value := range section {

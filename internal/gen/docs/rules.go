@@ -8,7 +8,7 @@ import (
 	seedrules "github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// seedRules is the reference page of the SeedAuthorizer's rules, made from the table.
+// seedRules returns the reference page of the SeedAuthorizer's rules, generated from the table.
 func seedRules() string {
 	var out strings.Builder
 	rules, steps, exceptions := seedrules.SeedReference()
@@ -41,7 +41,7 @@ The first step that holds decides; a step without a result ends with no opinion.
 	return out.String()
 }
 
-// shootRules is the reference page of the ShootAuthorizer's rules.
+// shootRules returns the reference page of the ShootAuthorizer's rules.
 func shootRules() string {
 	var out strings.Builder
 	rules, exceptions, gardenadm := seedrules.ShootReference()
@@ -70,7 +70,7 @@ paths lead to the client's own Shoot, in a [graph](graph.md#self-hosted-shoots) 
 	return out.String()
 }
 
-// grouped are values by a key, in the order of the keys.
+// grouped has values by key, in the order of the keys.
 type grouped struct {
 	order  []string
 	values map[string][]string
@@ -105,10 +105,10 @@ func writeExceptions(out *strings.Builder, exceptions [][]string) {
 	}
 }
 
-// withRead returns a text with the three verbs that read as one.
+// withRead replaces the verbs get, list and watch of a text by one word.
 func withRead(text string) string { return strings.Replace(text, "get, list, watch", "read", 1) }
 
-// nodeAgentRules is the reference page of the node-agent authorizer's rules, made from the table.
+// nodeAgentRules returns the reference page of the node-agent authorizer's rules, generated from the table.
 func nodeAgentRules() string {
 	var out strings.Builder
 	out.WriteString(`# Rules of the node-agent authorizer

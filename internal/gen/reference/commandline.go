@@ -18,7 +18,7 @@ const (
 // commonVerbs are verbs of every executable.
 var commonVerbs = []string{"man", "validate-config", "version"}
 
-// CommandLine is the page about a command: a flag or a paragraph of several commands stands there once.
+// CommandLine returns the page about a command. A flag or a paragraph of several commands is printed once.
 func CommandLine(c process.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, commandLineHead, c.Name)
@@ -104,7 +104,7 @@ func nameOf(t process.Term) string {
 
 var markdownEscapes = strings.NewReplacer("<", "&lt;")
 
-// writeTerms writes a list. A flag's value has no name if that is a type, or stands in the text.
+// writeTerms writes a list of terms. The name of a flag's value is left out if it is a type, or if the text has it.
 func writeTerms(b *strings.Builder, terms []process.Term) {
 	for _, term := range terms {
 		name := term.Name
@@ -123,7 +123,7 @@ type writer struct {
 	// flags and groups of flags are shared by several verbs.
 	flags  []process.Term
 	groups []process.Section
-	// paragraphs stand on the page already.
+	// paragraphs are already on the page.
 	paragraphs map[string]bool
 	// lists are the names of common flags, with the first verb that has all of them.
 	lists map[string]string

@@ -1,4 +1,5 @@
-// Package reference makes pages about an executable from its tables: features and rights, metrics, the command line. Only generators and tests use it.
+// Package reference generates pages about an executable from its tables: features and rights, metrics, the command
+// line. Only generators and tests use it.
 package reference
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Features is the page about the features of an executable, and the rights of each in its clusters.
+// Features returns the page about the features of an executable, and the rights of each in its clusters.
 func Features[C, E any](x manifests.Executable[C, E]) string {
 	var b strings.Builder
 	cfg := x.Everything()
@@ -56,7 +57,7 @@ func Features[C, E any](x manifests.Executable[C, E]) string {
 	return b.String()
 }
 
-// rightsText is rules as text: the resources by verbs and by API group, which the core group has not.
+// rightsText returns rules as text: the resources by verbs and by API group, which is left out for the core group.
 func rightsText(rules []rbacv1.PolicyRule) string {
 	type of struct{ verbs, group, names string }
 	var order []of

@@ -14,10 +14,11 @@ import (
 	"github.com/espalier-project/espalier/internal/process"
 )
 
-// Library is a family of metrics that the libraries show.
+// Library is a family of metrics that libraries expose.
 type Library struct{ Prefix, Says string }
 
-// Libraries are those of all executables, and of those that the leader of resource-manager or watches of caches have.
+// Libraries are the families that all executables expose, and those that only the leader of resource-manager or
+// watches of caches expose.
 var Libraries = []Library{
 	{"go_", "Go runtime: memory, garbage, goroutines"},
 	{"process_", "CPU time, memory, file descriptors, start"},
@@ -28,7 +29,7 @@ var Libraries = []Library{
 	{"workqueue_", "queues of controllers: depth, waiting and working time, retries"},
 }
 
-// Metric is one that a process shows.
+// Metric is a metric that a process exposes.
 type Metric struct {
 	Name, Help string
 	// Type is counter, gauge, histogram or summary.
@@ -38,7 +39,7 @@ type Metric struct {
 	Prefix string
 }
 
-// Metrics returns the metrics of an executable, sorted by name. All of it is read from the collectors.
+// Metrics returns the metrics of an executable, sorted by name. It reads all their properties from the collectors.
 func Metrics[C, E any](x manifests.Executable[C, E]) []Metric {
 	byName := map[string]*Metric{}
 	note := func(register func(prometheus.Registerer)) {
@@ -73,7 +74,7 @@ func Metrics[C, E any](x manifests.Executable[C, E]) []Metric {
 // recorder is a registry that only records the registered metrics.
 type recorder struct {
 	metrics []Metric
-	// prefix is that of all recorded names, and into is the recorder that gets them, if it is another one.
+	// prefix is the prefix of all recorded names. into is the recorder that receives them, if it is another one.
 	prefix string
 	into   *recorder
 }
@@ -153,7 +154,8 @@ func typeOf(c prometheus.Collector) string {
 	return "gauge"
 }
 
-// list is the list of metrics in a page. A metric without a type is a counter if its name ends in _total, else a gauge.
+// list returns the metrics as a list of a page. A metric without a type is a counter if its name ends in _total, else
+// a gauge.
 func list(all []Metric) string {
 	var b strings.Builder
 	for _, m := range all {
@@ -170,7 +172,7 @@ func list(all []Metric) string {
 	return b.String()
 }
 
-// MetricsPage is the page about the metrics of executables: one that several have stands there once.
+// MetricsPage returns the page about the metrics of executables. A metric of several executables is listed once.
 func MetricsPage(tables map[string][]Metric, order []string) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nGenerated from the collectors: do not edit.\n" +

@@ -10,8 +10,9 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// WriteRights writes the roles of an executable to a folder: for each of its clusters <executable>-<cluster>.yaml with all that there is
-// switched on, and <executable>-<cluster>-minimal.yaml with all switched off that can be, if that makes a difference.
+// WriteRights writes the roles of an executable to a folder: for each of its clusters <executable>-<cluster>.yaml
+// with every feature enabled, and <executable>-<cluster>-minimal.yaml with every optional feature disabled, if that
+// makes a difference.
 func WriteRights[C, E any](x manifests.Executable[C, E], dir string) error {
 	for _, cluster := range x.Clusters {
 		all, err := rolesOf(x, cluster, x.Everything())

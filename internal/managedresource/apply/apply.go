@@ -28,9 +28,10 @@ import (
 )
 
 const (
-	// updateAttempts limits how often a conflicting write is answered by merging anew.
+	// updateAttempts limits how often a write that conflicts is merged and sent again.
 	updateAttempts = 4
-	// servedWithin limits the wait of a custom resource for its CRD of the same ManagedResource (MR-31).
+	// servedWithin limits how long the creation of a custom resource waits for its CRD in the same ManagedResource
+	// (MR-31).
 	servedWithin = 5 * time.Second
 )
 
@@ -49,19 +50,19 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
 	Marked *marked.Set
-	// AlwaysUpdate has the objects that are written in each sync period though nothing differs (MRC-3c); empty is none.
+	// AlwaysUpdate selects the objects that are written in each sync period even if nothing differs (MRC-3c); empty
+	// selects none.
 	AlwaysUpdate config.AlwaysUpdateScope
 	// MassDeletionWait is the time for which a mass deletion waits; zero if none waits.
 	MassDeletionWait time.Duration
-	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
-	// (MRF-15).
+	// AllowHolds decides whether objects may have holds if no annotation of their ManagedResource decides it (MRF-15).
 	AllowHolds bool
 }
 
 // Metrics are the metrics of an Applier.
 type Metrics struct {
 	Objects, Drift, MassDeletions *prometheus.CounterVec
-	// Delayed counts repairs that wait.
+	// Delayed counts delayed repairs.
 	Delayed, Takeovers prometheus.Counter
 	Repairs            prometheus.Histogram
 }
@@ -81,15 +82,15 @@ type Run struct {
 	taken *lifecycle.Run
 	dependencies
 
-	// freshness proves that the plan is still current; mayWrite checks that before a write, and that the inventory has all
-	// objects.
+	// freshness proves that the plan is still current. mayWrite checks before a write that it is, and that the
+	// inventory has all objects.
 	freshness *steps.Freshness
 	mayWrite  func() error
 
 	breaker steps.Breaker
 
 	mu sync.Mutex
-	// errs has steps.ErrSuperseded for an object that the next run plans anew.
+	// errs has steps.ErrSuperseded for an object that the next run plans again.
 	errs []error
 	// written has the outcome of each object that is in sync now; delayed is the time until the first of the delayed
 	// repairs; events are the reports about drift.
@@ -105,16 +106,16 @@ const skipped = "skipped"
 // kept is the result for an object that another ManagedResource owns: it was not written.
 const kept = "kept"
 
-// leftAway is the result for an object that is gone and is not created while its ManagedResource is left alone.
+// leftAway is the result for a missing object that is not created again, because its ManagedResource has a hold.
 const leftAway = "left away"
 
 // outcome is the result of a run for one object.
 type outcome struct {
-	// result is created, updated, unchanged, skipped or kept.
+	// result is "created", "updated", "unchanged", skipped, kept or leftAway.
 	result      string
 	observation objects.Observation
-	// keptBy is the other ManagedResource that owns it; anothers is true if its origin named another ManagedResource, of
-	// whatever source.
+	// keptBy is the other ManagedResource that owns the object. anothers is true if its origin named another
+	// ManagedResource, of any source.
 	keptBy   objects.Owner
 	anothers bool
 }
@@ -122,13 +123,13 @@ type outcome struct {
 // isKept reports whether another ManagedResource owns the object.
 func (o outcome) isKept() bool { return o.keptBy != objects.Owner{} }
 
-// gainedOrigin reports whether the object carries the origin of the ManagedResource since it was written, and did not
+// gainedOrigin reports whether the write gave the object the origin of the ManagedResource, which it did not have
 // before.
 func (o outcome) gainedOrigin() bool {
 	return o.result == "created" || o.result == "updated" && o.anothers && !o.isKept()
 }
 
-// Begin returns the run of a plan, with the input taken.
+// Begin returns a Run that applies a plan; taken is the input of the run.
 func (a *Applier) Begin(mr *resourcesv1alpha1.ManagedResource, planned *plan.Plan, taken *lifecycle.Run,
 	freshness *steps.Freshness) *Run {
 	return &Run{
@@ -137,11 +138,11 @@ func (a *Applier) Begin(mr *resourcesv1alpha1.ManagedResource, planned *plan.Pla
 	}
 }
 
-// Delayed returns the time until the first of the delayed repairs; zero without one.
+// Delayed returns the time until the first of the delayed repairs; zero if there is none.
 func (a *Run) Delayed() time.Duration { return a.delayed }
 
-// Apply creates and updates the objects of the plan, kind after kind, those of a kind side by side (MR-22). Every object
-// is tried except those that need something that is missing (MRB-4).
+// Apply creates and updates the objects of the plan, kind by kind, and those of one kind in parallel (MR-22). It
+// tries every object except those with a missing dependency (MRB-4).
 func (a *Run) Apply(ctx context.Context) error {
 	confirmed := steps.Once(ctx, func() error { return a.confirmInventory(ctx) })
 	a.mayWrite = func() error {
@@ -158,13 +159,13 @@ func (a *Run) Apply(ctx context.Context) error {
 	steps.Warn(ctx, a.Events, a.mr, ReasonDrift, a.events)
 	failures := slices.DeleteFunc(append(a.skippedErrors(), a.errs...), isSuperseded)
 	if len(failures) == 0 && len(a.errs) > 0 {
-		return steps.ErrSuperseded // The next run plans the remaining objects anew.
+		return steps.ErrSuperseded // The next run plans the remaining objects again.
 	}
 	return plan.JoinErrors(failures)
 }
 
-// isScalable reports whether the merge of an object asks for autoscalers: it has replicas, or its kind has the
-// subresource scale.
+// isScalable reports whether the merge of an object depends on autoscalers: the object has replicas, or its kind has
+// the subresource scale.
 func (a *Run) isScalable(desired *plan.Desired) bool {
 	return merge.HasReplicas(desired.Ref.Group, desired.Ref.Kind) || a.scales[desired.GroupVersionKind()]
 }
@@ -190,8 +191,8 @@ func (a *Run) applyTier(ctx context.Context, tier []*plan.Desired) {
 	}
 }
 
-// keptBy returns the other ManagedResource that is known to keep an object, and to have verified it (MRB-16); zero if an
-// object is to be read.
+// keptBy returns the other ManagedResource that owns an object and last found it in sync (MRB-16); zero if the object
+// must be read.
 func (a *Run) keptBy(desired *plan.Desired, recorded objects.Object) objects.Owner {
 	if !recorded.InSync || desired.IsNew() && !desired.CreateOnly || recorded.Writer == steps.OwnerOf(a.mr) {
 		return objects.Owner{}
@@ -199,8 +200,8 @@ func (a *Run) keptBy(desired *plan.Desired, recorded objects.Object) objects.Own
 	return recorded.Writer
 }
 
-// workFor returns the work for an object; nil if the object is known to be in sync, needs something that is missing,
-// or is not to be repaired yet.
+// workFor returns the work for an object; nil if the object is known to be in sync, a dependency is missing, or the
+// repair is delayed.
 func (a *Run) workFor(ctx context.Context, desired *plan.Desired) func() {
 	digest := desiredDigest(desired, a.options(desired))
 	_, visited := a.taken.Visited[desired.Ref.ID]
@@ -218,7 +219,7 @@ func (a *Run) workFor(ctx context.Context, desired *plan.Desired) func() {
 		return nil
 	}
 	drift := a.Tracker.Drift(desired.Ref.ID, a.Clock.Now())
-	// A requested run takes part in no fight either: it may be unable to complete.
+	// A requested run repairs at once, except in a fight between writers, in which it might never complete.
 	if isDelayed := drift.Wait > 0 && (!a.taken.Requested || drift.Fight); !isDelayed || !driftedFrom(recorded, digest) ||
 		recorded.BeingDeleted {
 		return func() { a.applyOne(ctx, desired) }
@@ -244,7 +245,7 @@ func (a *Run) options(desired *plan.Desired) merge.Options {
 	}
 }
 
-// desiredDigest returns a digest of everything that decides about the desired state of an object.
+// desiredDigest returns a digest of all inputs that decide the desired state of an object.
 func desiredDigest(desired *plan.Desired, options merge.Options) uint64 {
 	digest := objects.ContentDigest(desired.Object) ^ objects.ContentDigest(map[string]any{"origin": options.Origin})<<4
 	for i, flag := range []bool{options.ForceOverwriteLabels, options.ForceOverwriteAnnotations,
@@ -261,7 +262,7 @@ type attempt struct {
 	*Run
 	desired *plan.Desired
 	ticket  *objects.Ticket
-	// options are the inputs of the merge, and digest is the digest of the desired state that they make.
+	// options are the inputs of the merge; digest is the digest of the desired state with these options.
 	options merge.Options
 	digest  uint64
 	// live is the object as it was read, nil if it was missing; merged is its desired form; held has the holds on it.
@@ -269,8 +270,8 @@ type attempt struct {
 	held         held
 }
 
-// newAttempt begins an attempt, whose ticket must be ended. Inputs of the merge may have changed since the plan, while others
-// of its tier were applied; those that change after the ticket was issued leave the object out of sync.
+// newAttempt begins an attempt; the caller must end its ticket. It collects the inputs of the merge again, because
+// they may have changed since the plan. If they change after the ticket was issued, the object stays out of sync.
 func (a *Run) newAttempt(desired *plan.Desired) *attempt {
 	ticket, _ := a.Tracker.Begin(objects.ToApply, steps.OwnerOf(a.mr), desired.Ref.ID)
 	options := a.options(desired)
@@ -288,7 +289,7 @@ func (a *Run) applyOne(ctx context.Context, desired *plan.Desired) {
 	isRepair := inSyncWith(attempt.ticket.Object, attempt.digest) || driftedFrom(attempt.ticket.Object, attempt.digest)
 	done, err := attempt.write(ctx)
 	if errors.Is(err, target.ErrMisplaced) || isSuperseded(err) {
-		// Its kind is served with another scope than when it was planned, or the ManagedResource has changed since.
+		// The scope of the kind, or the ManagedResource, has changed since the plan.
 		a.addError(steps.ErrSuperseded)
 		return
 	}
@@ -307,8 +308,8 @@ func (a *Run) applyOne(ctx context.Context, desired *plan.Desired) {
 	}
 }
 
-// Visited returns the objects that a full run need not visit once more, unless one is out of sync: also those that it
-// skipped, as they were visited before.
+// Visited returns the objects that a full run need not visit again unless they are out of sync. It includes skipped
+// objects, which were visited before.
 func (a *Run) Visited() map[objects.ID]struct{} {
 	visited := make(map[objects.ID]struct{}, len(a.written))
 	for key := range a.written {
@@ -317,8 +318,7 @@ func (a *Run) Visited() map[objects.ID]struct{} {
 	return visited
 }
 
-// NewerStateSeen reports whether the watches have since reported that an object is out of sync which the run skipped
-// because they cover it.
+// NewerStateSeen reports whether an object that the run skipped, because a watch covers it, has become out of sync.
 func (a *Run) NewerStateSeen() bool {
 	for _, done := range a.written {
 		if done.result == skipped && !inSyncWith(a.Tracker.Get(done.observation.ID), done.observation.Desired) {
@@ -328,7 +328,7 @@ func (a *Run) NewerStateSeen() bool {
 	return false
 }
 
-// failed keeps an error in the form of MR-28; a conflict is passed on as it is.
+// failed records an error in the form of MR-28; a conflict is recorded unchanged.
 func (a *Run) failed(ctx context.Context, desired *plan.Desired, err error) {
 	a.Metrics.Objects.WithLabelValues(desired.GetKind(), "failed").Inc()
 	var complete *completeError

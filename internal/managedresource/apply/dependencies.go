@@ -21,7 +21,7 @@ type dependency struct {
 	autoscalers bool
 }
 
-// dependencies are the findings of a run about dependencies.
+// dependencies stores which dependencies a run has checked, and which are missing.
 type dependencies struct {
 	// scales has the custom kinds of the plan, and whether they have the subresource scale.
 	scales map[schema.GroupVersionKind]bool
@@ -37,16 +37,16 @@ func newDependencies() dependencies {
 		missing: map[dependency]*missing{}}
 }
 
-// missing says why the objects that need a dependency are not applied.
+// missing stores why a dependency is missing, and which objects were not applied because of that.
 type missing struct {
 	reason string
-	// cause is the error that led to this, nil if the reason says it all.
+	// cause is the error behind the reason; nil if there is none.
 	cause error
 	// skipped are the names of the objects that were not applied for this reason.
 	skipped []string
 }
 
-// skippedError names the objects that a run did not try, and why (MRB-4).
+// skippedError names the objects that a run did not try, and the reason (MRB-4).
 type skippedError struct{ *missing }
 
 // Error names at most plan.NamedErrors objects.
@@ -59,7 +59,7 @@ func (e skippedError) Error() string {
 	return fmt.Sprintf("%s not applied, because %s: %s", objects, e.reason, plan.JoinNames(e.skipped, plan.NamedErrors))
 }
 
-// Unwrap makes a refusal of the dependency one of the objects that need it.
+// Unwrap returns the error of the dependency, so that its refusal counts as a refusal of the objects that need it.
 func (e skippedError) Unwrap() error { return e.cause }
 
 // skippedErrors returns an error for each missing dependency of objects of the plan.
@@ -80,7 +80,7 @@ func (a *Run) isMissing(needed dependency, reason string, cause error) {
 	a.missing[needed] = &missing{reason: reason, cause: cause}
 }
 
-// skippedFor returns true, and records the object as not tried, if something is missing that it needs.
+// skippedFor returns true, and records the object as not tried, if one of its dependencies is missing.
 func (a *Run) skippedFor(desired *plan.Desired) bool {
 	needs := []dependency{{namespace: desired.GetNamespace()}, {kind: desired.Ref.GroupKind()}}
 	if a.isScalable(desired) {
@@ -98,7 +98,8 @@ func (a *Run) skippedFor(desired *plan.Desired) bool {
 }
 
 // noteState records whether a Namespace or a CustomResourceDefinition that could not be applied is missing for the
-// objects that need it. Only its state decides: a refused update of a working one holds up nothing else (MR-24).
+// objects that need it. Only the state of the live object decides: a refused update of one that works does not delay
+// other objects (MR-24).
 func (a *Run) noteState(ctx context.Context, desired *plan.Desired, cause error) {
 	var needed dependency
 	var name string
@@ -115,7 +116,7 @@ func (a *Run) noteState(ctx context.Context, desired *plan.Desired, cause error)
 	switch {
 	case apierrors.IsNotFound(err):
 		a.isMissing(needed, name+" does not exist", cause)
-	case err != nil: // Its state is unknown: the objects are tried, and each answer says what is wrong.
+	case err != nil: // Its state is unknown: the objects are tried, and their errors name the cause.
 	case live.GetDeletionTimestamp() != nil:
 		a.isMissing(needed, name+" is being deleted", cause)
 	case needed.kind != schema.GroupKind{} && !isEstablished(live):

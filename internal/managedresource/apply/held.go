@@ -28,7 +28,7 @@ type held struct {
 // holdOn sets the holds on an object that was read, and their effect on its merge.
 func (a *attempt) holdOn(live *unstructured.Unstructured) {
 	a.held = held{}
-	if !a.desired.CreateOnly { // That is never repaired.
+	if !a.desired.CreateOnly { // An object that is created only once is never repaired.
 		now := a.Clock.Now()
 		a.held.own = hold.Of(live.GetAnnotations(), now)
 		if a.held.own.State != hold.None && !a.allowsHolds() {
@@ -86,7 +86,7 @@ func (a *attempt) noteHold(ctx context.Context, done outcome) {
 	}
 }
 
-// where returns the place of a repair, without content.
+// where returns the path of a repaired field, without its value.
 func where(live, merged *unstructured.Unstructured) string {
 	without := live.DeepCopy()
 	for _, name := range hold.Annotations {

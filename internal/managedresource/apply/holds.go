@@ -21,14 +21,16 @@ var ManagedResourceItself objects.ID
 type HoldEntry struct {
 	// CheckAt is the time of the next check of the object, at which the first of its holds ends.
 	CheckAt time.Time
-	// Until is the end of the hold by the annotations of the object itself; zero if only its ManagedResource has some.
+	// Until is the end of the hold by the annotations of the object itself; zero if only its ManagedResource has a
+	// hold.
 	Until time.Time
 }
 
-// Holds remembers the holds in force, to check their objects when they end, and to report each once. The annotations
+// Holds stores the holds in force, to check their objects when they end, and to report each once. The annotations
 // alone decide which holds are in force: no entry here exempts an object. It is safe for concurrent use.
 //
-// Invariant: an object that a run left alone because of a hold is here until the hold ends, or a run finds none on it.
+// Invariant: an object that a run left alone because of a hold is stored until the hold ends, or a run finds no hold
+// on it.
 type Holds struct {
 	events      *source.Events
 	count, ends *prometheus.GaugeVec
@@ -39,7 +41,7 @@ type Holds struct {
 	byOwner map[objects.Owner]map[objects.ID]HoldEntry
 }
 
-// NewHolds returns a memory of holds, with the series of their number and of their first end.
+// NewHolds returns Holds without a hold; count and ends are the gauges for the number of holds and their first end.
 func NewHolds(events *source.Events, count, ends *prometheus.GaugeVec) *Holds {
 	return &Holds{events: events, count: count, ends: ends, changed: make(chan struct{}, 1),
 		byOwner: map[objects.Owner]map[objects.ID]HoldEntry{}}
@@ -171,7 +173,7 @@ func (x *Holds) showLocked(owner objects.Owner) {
 	SetGauge(x.ends, owner, first)
 }
 
-// SetGauge sets the series of a ManagedResource, which has none while the number is zero.
+// SetGauge sets the series of a ManagedResource, or deletes it if the number is zero.
 func SetGauge(gauge *prometheus.GaugeVec, owner objects.Owner, n float64) {
 	if n == 0 {
 		gauge.DeleteLabelValues(owner.Namespace, owner.Name)

@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// confirmInventory reads the ManagedResource once more, before the first write on its behalf, if there may be an
-// unknown write to it: that write may have removed objects from its inventory which the plan counts as being in it.
+// confirmInventory reads the ManagedResource from the API server before the first write for it. The caller uses it if
+// there may be an unknown write to the status, which may have removed objects of the plan from the inventory.
 func (a *Run) confirmInventory(ctx context.Context) error {
 	live, err := a.Source.Confirm(ctx, a.mr)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *Run) confirmInventory(ctx context.Context) error {
 	entries := byKey(live.Status.Resources)
 	for i := range a.plan.Inventory {
 		if _, found := entries[objects.IDOfEntry(&a.plan.Inventory[i])]; !found {
-			return steps.ErrSuperseded // The next run announces it.
+			return steps.ErrSuperseded // The next run announces the object.
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (a *Run) KeptByOthers() string {
 
 // Inventory returns the inventory at the end of the run: planned entries stay planned until their objects are written.
 //
-// Its branches are the ways in which an object that is created only once may have come about.
+// Its branches are the ways in which an object that is created only once may have been created.
 func (a *Run) Inventory() []resourcesv1alpha1.ObjectReference {
 	inventory := slices.Clone(a.plan.Inventory)
 	createOnly := map[objects.ID]*plan.Desired{}
@@ -74,25 +74,25 @@ func (a *Run) Inventory() []resourcesv1alpha1.ObjectReference {
 			done.observation.UID = a.Tracker.Get(desired.Ref.ID).UID
 		}
 		switch {
-		// The object has a new owner since: if that releases the object, the record would be a false proof.
+		// Another ManagedResource owns the object now. If it releases the object, the record would be a false proof.
 		case done.anothers:
 			inventory[i] = meta.AsTentative(inventory[i])
 		case found && (done.result == "created" || a.Owners.CreatedFor(steps.OwnerOf(a.mr), desired.Ref.ID) == done.observation.UID &&
 			done.observation.UID != ""):
-			// Also if an earlier run created it without recording that.
+			// This includes an object that an earlier run created without recording it.
 			inventory[i].FieldPath, inventory[i].UID = "", done.observation.UID
 		case desired.Old == nil || !steps.CreatedOnce(desired.Old):
-			// The object existed before: it stays another owner's, or its origin names the owner.
+			// The object existed before: it belongs to another writer, or its origin names its owner.
 			inventory[i] = meta.AsTentative(inventory[i])
 		}
 	}
 	return inventory
 }
 
-// PartialInventory returns the inventory of a run that failed or was superseded, for a status that has an inventory by
-// now: the objects that the run wrote or found in sync get their present entries (MRB-3), also if they carry the origin
-// of the ManagedResource since and their entries are gone. An entry that differs from the one that the run announced
-// belongs to another writer, which has handled the object since: the next leader, if this process stood still.
+// PartialInventory returns the inventory after a run that failed or was superseded, based on the current inventory of
+// the status. Objects that the run wrote or found in sync get their new entries (MRB-3). Objects that got the origin
+// of the ManagedResource get an entry even if it was removed. An entry that differs from the announced one stays,
+// because another writer has handled the object since: for instance the next leader, if this process stood still.
 func (a *Run) PartialInventory(current []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	announced, next := byKey(a.mr.Status.Resources), byKey(a.Inventory())
 	inventory, present := slices.Clone(current), byKey(current)

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// inherit sets the merge options for an object that is about to be written. If an autoscaler scaled the object and
-// went while another process led, the replicas are left alone for as long as that process would leave them.
+// inherit sets the merge options for an object that is about to be written. If the autoscaler of the object was
+// deleted while another process led, the replicas are left alone for as long as that process would have left them
+// alone.
 func (a *attempt) inherit(ctx context.Context) error {
 	autoscalers := a.Watches.Autoscalers()
 	if !a.isScalable(a.desired) || a.options.HorizontallyScaled || !autoscalers.InStartupGrace() ||
@@ -15,7 +16,7 @@ func (a *attempt) inherit(ctx context.Context) error {
 		return nil
 	}
 	written := a.live
-	if len(written.GetManagedFields()) == 0 { // It is from a list, which keeps no managed fields.
+	if len(written.GetManagedFields()) == 0 { // It is a cached object from a list, without managed fields.
 		var err error
 		if written, err = a.get(ctx, a.desired); err != nil {
 			return err

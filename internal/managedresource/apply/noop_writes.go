@@ -13,18 +13,18 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// NoopRetry is the time for which a write that changed nothing, or of which the API server kept only a part, is not
-// repeated, spread over NoopRetry … 2×NoopRetry: its result may change with the version, the features and the webhooks
-// of the API server, which nothing here sees.
+// NoopRetry is the shortest time before a write is repeated that changed nothing, or of which the API server kept
+// only a part; the time is spread over NoopRetry … 2×NoopRetry. The result may change with the version, the features
+// and the webhooks of the API server, which this process does not observe.
 const NoopRetry = 30 * time.Minute
 
 func writeOf(live, merged *unstructured.Unstructured) objects.Write {
 	return objects.Write{Live: objects.ContentDigest(live.Object), Merged: objects.ContentDigest(merged.Object)}
 }
 
-// same reports whether writing the merged over the live object is known to change nothing. next is the time to write all
-// the same: zero if the object is in sync. A run that a user requested asks the API server anew, and so does one that
-// retries a write of which the API server kept only a part.
+// same reports whether writing the merged object is known to change nothing. next is the time at which to write it
+// anyway; zero if the object is in sync. An earlier result does not count for a run that a user requested, nor for
+// the retry of a write of which the API server kept only a part.
 func (a *attempt) same(ctx context.Context) (same bool, next time.Time) {
 	if merge.Equal(a.live, a.merged) {
 		return true, time.Time{}
@@ -37,7 +37,7 @@ func (a *attempt) same(ctx context.Context) (same bool, next time.Time) {
 	return a.Target.FilledIn(ctx, a.live, a.merged), time.Time{}
 }
 
-// seen returns the observation of the live object, which is not written until the next try.
+// seen returns the observation of the live object, which is not written before the time again.
 func (a *attempt) seen(again time.Time) objects.Observation {
 	observation := a.Watches.View().Observation(a.live)
 	observation.RetryPartial = again
@@ -55,9 +55,8 @@ func (a *attempt) updated(ctx context.Context, answer target.Answer) outcome {
 	return done
 }
 
-// invalid handles the API server's refusal to change an object to its desired state. An object that no writer changed,
-// and that is written again only because the API server may keep more of it now, stays as it is: a replacement would
-// have the same result, again and again.
+// invalid handles an update that was refused as invalid. An object that no writer changed, and that is written again
+// only because the API server may keep more of it now, is not replaced: every replacement would have the same result.
 func (a *attempt) invalid(ctx context.Context, cause error) (outcome, error) {
 	seen := a.seen(a.nextTry())
 	if isRetried(a.Tracker.Get(a.desired.Ref.ID), seen, a.digest) {
@@ -70,8 +69,8 @@ func (a *attempt) invalid(ctx context.Context, cause error) (outcome, error) {
 	return outcome{}, replacement{a, cause}.try(ctx)
 }
 
-// kept returns zero if the API server kept the whole write; otherwise the time to write it once more, because the API
-// server may take it later. It returns zero for an object that is created only once.
+// kept returns the time to repeat a write of which the API server kept only a part, because it may keep more later.
+// It returns zero if the API server kept everything, or the object is created only once.
 func (a *attempt) kept(ctx context.Context, written *unstructured.Unstructured) time.Time {
 	a.Watches.Defines(written)
 	if written == nil || a.desired.CreateOnly {
@@ -83,5 +82,5 @@ func (a *attempt) kept(ctx context.Context, written *unstructured.Unstructured) 
 	return a.nextTry()
 }
 
-// nextTry returns a spread time, so that objects that were rolled out at one time are not tried again at one time.
+// nextTry returns a random time, so that objects that were rolled out together are not retried together.
 func (a *Run) nextTry() time.Time { return a.Clock.Now().Add(NoopRetry + rand.N(NoopRetry)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// ownerOfOrigin returns the other ManagedResource that keeps an object with an origin though this one has it, too; zero if
-// this one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
+// ownerOfOrigin returns the ManagedResource that owns an object by its origin, if it is not this one; zero if this
+// one may write the object (MRB-16). An object that is new in the inventory is taken over, once.
 func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (owner objects.Owner, err error) {
 	takesOver := a.desired.IsNew() && !a.desired.CreateOnly
 	if takesOver || origin.Source != ownership.ThisSource || origin.Owner == steps.OwnerOf(a.mr) {
@@ -31,7 +31,7 @@ func (a *attempt) ownerOfOrigin(ctx context.Context, origin ownership.Origin) (o
 	return owner, nil
 }
 
-// ownerOfMissing is ownerOfOrigin for an object that is missing, and that a ManagedResource verified last.
+// ownerOfMissing is ownerOfOrigin for a missing object; verified is the ManagedResource that verified it last.
 func (a *attempt) ownerOfMissing(ctx context.Context, verified objects.Owner) (objects.Owner, error) {
 	owner, err := a.ownerOfOrigin(ctx, ownership.Origin{Source: ownership.ThisSource, Owner: verified})
 	if err == nil && owner != (objects.Owner{}) {

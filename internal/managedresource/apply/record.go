@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// record records that the object is in sync, or kept by another ManagedResource. isRepair is true if a change that the
-// run made is the repair of drift.
+// record records that the object is in sync, or kept by another ManagedResource. isRepair is true if a change by this
+// run counts as a repair of drift.
 func (a *attempt) record(ctx context.Context, done outcome, isRepair bool) {
 	origin, another := a.namesAnother(a.live)
 	if done.anothers = another; another && a.desired.CreateOnly {
@@ -49,7 +49,7 @@ func (a *attempt) recordRepair(ctx context.Context, done outcome, isRepair bool)
 	case "updated":
 		steps.Wrote(ctx, plan.Updated, a.desired.Name())
 	}
-	// Before MarkInSync, which may report a later drift.
+	// This comes before MarkInSync, which may report a later drift.
 	a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftUnfounded)
 }
 
@@ -60,7 +60,7 @@ func (a *attempt) isCreation(done outcome) bool {
 		a.desired.CreateOnly && !done.anothers && isRecorded(a.desired, done.observation.UID)
 }
 
-// isRecorded reports whether the inventory is the record that an object was created for the ManagedResource.
+// isRecorded reports whether the inventory records that an object was created for the ManagedResource.
 func isRecorded(desired *plan.Desired, uid types.UID) bool {
 	return desired.Old != nil && steps.CreatedOnce(desired.Old) && !meta.Tentative(desired.Old) && uid != "" &&
 		desired.Old.UID == uid
@@ -77,8 +77,8 @@ func (a *attempt) succeeded(done outcome) {
 	}
 }
 
-// namesAnother returns the origin of an object if it names another ManagedResource, of whatever source. nil names
-// none.
+// namesAnother returns the origin of an object, and whether it names another ManagedResource, of any source. A nil
+// object has no origin.
 func (a *Run) namesAnother(live *unstructured.Unstructured) (origin ownership.Origin, another bool) {
 	if live == nil {
 		return ownership.Origin{}, false
@@ -88,8 +88,8 @@ func (a *Run) namesAnother(live *unstructured.Unstructured) (origin ownership.Or
 		origin.Owner != steps.OwnerOf(a.mr)
 }
 
-// disown handles an object whose origin names another ManagedResource than the one that it was created for: from now
-// on neither this process nor an inventory proves that the object belongs to the latter.
+// disown records that the origin of an object names another ManagedResource than the one that it was created for.
+// From now on, neither this process nor an inventory proves that the object belongs to the latter.
 func (a *Run) disown(key objects.ID, uid types.UID, origin ownership.Origin) {
 	if origin.Source != ownership.ThisSource {
 		origin.Owner = objects.Owner{}

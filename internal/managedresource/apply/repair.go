@@ -22,7 +22,7 @@ const ReasonDrift = "ObjectChanged"
 // LookAgain is the retry interval if an object with a delayed repair could not be read to report its change.
 const LookAgain = time.Minute
 
-// delay records that an object is not repaired before its time.
+// delay records that the repair of an object is delayed.
 func (a *Run) delay(wait time.Duration) {
 	a.Metrics.Delayed.Inc()
 	a.mu.Lock()
@@ -53,7 +53,7 @@ func (a *attempt) reportDrift(ctx context.Context, wait time.Duration) {
 	if a.live != nil {
 		a.noteHold(ctx, outcome{result: "unchanged"})
 	}
-	a.ticket.End() // The reads below decide about nothing.
+	a.ticket.End() // The reads below are only for the report.
 	a.delay(wait)
 	drift := a.Tracker.Drift(a.desired.Ref.ID, a.Clock.Now(), objects.DriftReported)
 	what := fmt.Sprintf("is repaired in %s", wait.Round(time.Second))
@@ -77,7 +77,7 @@ func (a *attempt) repaired(ctx context.Context, done outcome) {
 	}
 }
 
-// report records the report about an object: who changed it, and where. A missing one was deleted.
+// report adds a report about an object: who changed which field, or that the object was deleted.
 func (a *attempt) report(ctx context.Context, what string) {
 	events := a.desired.Name() + " was deleted"
 	if a.live != nil {
@@ -87,7 +87,7 @@ func (a *attempt) report(ctx context.Context, what string) {
 		}
 		path := merge.Difference(a.live, a.merged)
 		if a.desired.GetKind() == "Secret" {
-			path, _, _ = strings.Cut(path, ".") // Even the keys of a Secret are not for everybody who may read Events.
+			path, _, _ = strings.Cut(path, ".") // Readers of Events must not learn even the keys of a Secret.
 		}
 		if path != "" {
 			events += " at " + path
@@ -100,13 +100,13 @@ func (a *attempt) report(ctx context.Context, what string) {
 	a.events = append(a.events, events+"; it "+what)
 }
 
-// missingOwner returns the first owner of a manifest, if the target has none of them: then Kubernetes deletes the
-// object each time it is created (MRB-50).
+// missingOwner returns the first owner in the manifest of an object if the target has none of its owners: Kubernetes
+// then deletes the object each time it is created (MRB-50).
 func (a *attempt) missingOwner(ctx context.Context) (missing string) {
 	for _, owner := range a.desired.GetOwnerReferences() {
 		gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 		live, err := a.Target.Get(ctx, gvk, a.desired.GetNamespace(), owner.Name)
-		if target.Gone(err) && a.desired.GetNamespace() != "" { // Or it is cluster-scoped.
+		if target.Gone(err) && a.desired.GetNamespace() != "" { // The owner may be cluster-scoped.
 			live, err = a.Target.Get(ctx, gvk, "", owner.Name)
 		}
 		if err == nil && live.GetUID() == owner.UID || err != nil && !target.Gone(err) {
@@ -120,7 +120,7 @@ func (a *attempt) missingOwner(ctx context.Context) (missing string) {
 	return missing
 }
 
-// lastWriter returns the other manager that wrote an object last, by its managed fields.
+// lastWriter returns the field manager, other than own, that wrote an object last; it may be empty.
 func lastWriter(fields []metav1.ManagedFieldsEntry, own string) string {
 	who, when := "", time.Time{}
 	for _, entry := range fields {

@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// replacement answers an update that was refused as invalid.
+// replacement replaces an object whose update was refused as invalid.
 type replacement struct {
 	attempt *attempt
 	cause   error
@@ -59,7 +59,7 @@ func (r replacement) try(ctx context.Context) error {
 		return err
 	}
 	if err := a.freshness.Check(ctx, steps.Live); err != nil {
-		return err // No run would create it again.
+		return err // If the run is outdated, no run might create the object again.
 	}
 	if brake.IsPrecious(a.desired.Ref.GroupKind()) && a.MassDeletionWait == 0 {
 		a.Metrics.MassDeletions.WithLabelValues("observed").Inc()
@@ -76,8 +76,8 @@ func (r replacement) try(ctx context.Context) error {
 	return &completeError{&recreation{fmt.Errorf("deleted object %q because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object or the resource is an immutable ConfigMap/Secret: %w", a.desired.Name(), cause)}}
 }
 
-// confirm returns an error if the replacement of an object would delete what no manifest contains, and was
-// not confirmed (MRX-29).
+// confirm returns an error if the replacement of an object would also delete objects or data that no manifest
+// contains, and is not confirmed (MRX-29).
 func (r replacement) confirm() error {
 	a, cause := r.attempt, r.cause
 	if !brake.IsPrecious(a.desired.Ref.GroupKind()) || a.MassDeletionWait == 0 {
@@ -91,9 +91,9 @@ func (r replacement) confirm() error {
 		a.desired.Name(), deletion.ToConfirm(), cause)}
 }
 
-// isOwn reports whether an object may be deleted so that it can be created anew: its origin names a
-// ManagedResource of this source; or it has no valid origin, and this process created it, or the inventory says that
-// it was created for this ManagedResource.
+// isOwn reports whether an object may be deleted and recreated: its origin names a ManagedResource of this source; or
+// it has no valid origin, and this process created it, or the inventory records that it was created for this
+// ManagedResource.
 func (r replacement) isOwn() bool {
 	a := r.attempt
 	if origin, err := meta.ParseOrigin(a.live.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]); err == nil {
@@ -117,16 +117,16 @@ func refusedFields(err error) (fields []string) {
 // ReasonMassDeletion is the reason of the Event about a deletion that would have waited (MRX-23).
 const ReasonMassDeletion = "MassDeletion"
 
-// errRecreated is an error of an object that was deleted, and that the next run creates.
+// errRecreated marks the error of an object that was deleted so that the next run creates it.
 var errRecreated = errors.New("the object is recreated")
 
-// recreation is an error that is errRecreated.
+// recreation is an error that also matches errRecreated.
 type recreation struct{ error }
 
 func (e *recreation) Unwrap() []error { return []error{e.error, errRecreated} }
 
-// withHelp adds to the refusal of an update the annotation that lets the object be replaced, where it would help
-// (MR-36): a field is immutable, the object is ours and may be deleted.
+// withHelp adds to the error of a refused update the annotation that lets the object be replaced, if that would help
+// (MR-36): a field is immutable, and the object is ours and may be deleted.
 func (r replacement) withHelp() error {
 	a, cause := r.attempt, r.cause
 	keeps := meta.Truthy(a.live.GetAnnotations(), resourcesv1alpha1.AnnotationKeepObject) ||
@@ -152,8 +152,8 @@ func isImmutable(object *unstructured.Unstructured, err error) bool {
 	})
 }
 
-// IsRefusal reports whether an API server refuses each object that failed as its manifest has it, so that only other
-// content or another object helps.
+// IsRefusal reports whether the API server refused every failed object for its content, so that a retry can succeed
+// only after the manifest or another object changes.
 func IsRefusal(err error) bool {
 	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // Each error of the list counts.
 		return !slices.ContainsFunc(joined.Unwrap(), func(each error) bool { return !IsRefusal(each) })

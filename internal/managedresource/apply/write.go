@@ -27,11 +27,11 @@ import (
 // write brings the object to its desired state and returns the outcome (MR-25, MR-26). An object that never existed,
 // or is known to be gone, is created without a read; any other is read first.
 //
-// It is one loop, as each answer decides whether the next try creates or updates.
+// It is one loop, because each answer decides whether the next try creates or updates.
 func (a *attempt) write(ctx context.Context) (outcome, error) {
 	expectAbsent := a.desired.Old == nil || a.ticket.Known && !a.ticket.Present
 	if a.Target.CannotRead(ctx, a.desired.GroupVersionKind()) {
-		// It is created once, and again for other content that this process knows to be other.
+		// It is created once, and again only if this process knows that the content has changed.
 		known := a.ticket.Known && a.ticket.Desired != 0
 		if expectAbsent = a.desired.Old == nil || known && a.ticket.Desired != a.digest; !expectAbsent {
 			return outcome{}, errUnreadable(a.desired)
@@ -48,7 +48,7 @@ func (a *attempt) write(ctx context.Context) (outcome, error) {
 				return done, createErr
 			}
 		}
-		// The object may be there although its creation was refused for another reason: node ports and quotas are checked
+		// The object may exist although its creation was refused for another reason: node ports and quotas are checked
 		// before names.
 		live, err := a.read(ctx, try == 0)
 		if target.Unreadable(err) {
@@ -69,7 +69,7 @@ func (a *attempt) write(ctx context.Context) (outcome, error) {
 		}
 		done, isOutdated, err := a.send(ctx)
 		if isOutdated && try < updateAttempts {
-			continue // Another writer was faster: merge into the present object.
+			continue // Another writer was faster: merge into the latest version.
 		}
 		return done, err
 	}
@@ -81,7 +81,7 @@ func errUnreadable(desired *plan.Desired) error {
 	return fmt.Errorf("the API server cannot read objects of kind %s of %s, so that it is unknown whether the object is as its manifest; it is not created again until its manifest changes", gvk.Kind, gvk.GroupVersion())
 }
 
-// decideMissing decides about an object that is missing: the outcome if it is not created.
+// decideMissing decides whether a missing object may be created, and returns the outcome if not.
 func (a *attempt) decideMissing(ctx context.Context) (_ outcome, mayCreate bool, _ error) {
 	if a.ticket.Writer != (objects.Owner{}) {
 		owner, err := a.ownerOfMissing(ctx, a.ticket.Writer)
@@ -96,7 +96,7 @@ func (a *attempt) decideMissing(ctx context.Context) (_ outcome, mayCreate bool,
 	return outcome{}, true, a.mayWrite()
 }
 
-// decide compares the live object with its desired state, and returns the outcome if nothing is to be sent.
+// decide compares the live object with its desired state, and returns the outcome if no write is needed.
 func (a *attempt) decide(ctx context.Context, live *unstructured.Unstructured) (done outcome, decided bool, err error) {
 	owner, err := a.ownerOfOrigin(ctx, ownership.OriginOf(live, a.Owners.IsKnownSource))
 	if err != nil {
@@ -124,7 +124,6 @@ func (a *attempt) merge(live *unstructured.Unstructured) *unstructured.Unstructu
 	return merge.Merge(a.desired, live, a.options)
 }
 
-// sendCreation creates the object.
 func (a *attempt) sendCreation(ctx context.Context) (outcome, error) {
 	a.live, a.merged, a.held, a.options.Hold = nil, nil, held{}, hold.Effect{}
 	answer, err := a.create(ctx)
@@ -137,14 +136,15 @@ func (a *attempt) sendCreation(ctx context.Context) (outcome, error) {
 	return done, nil
 }
 
-// send updates the object. isOutdated is true if the update met another version.
+// send updates the object. isOutdated is true if the object must be read and merged again.
 func (a *attempt) send(ctx context.Context) (_ outcome, isOutdated bool, _ error) {
 	if err := a.mayWrite(); err != nil {
 		return outcome{}, false, err
 	}
 	a.noteTakeover(ctx)
 	if resized := merge.Resize(a.live, a.merged); resized != nil && a.Target.Resizes(ctx, a.live.GroupVersionKind()) {
-		// Only a subresource changes the resources of a Pod (MRM-18). The next try makes all other changes.
+		// The resources of a Pod can be changed only through a subresource (MRM-18). The next try makes all other
+		// changes.
 		answer, err := a.Target.Resize(ctx, resized, a.Watches.View())
 		if err == nil && !merge.Equal(resized, a.merged) {
 			return outcome{}, true, errResized
@@ -160,7 +160,7 @@ func (a *attempt) send(ctx context.Context) (_ outcome, isOutdated bool, _ error
 	return a.answered(ctx, answer, err)
 }
 
-// errResized is the error of an attempt that changed the resources of a Pod, but made no other change.
+// errResized is the error of an attempt that changed the resources of a Pod, but did not get to its other changes.
 var errResized = errors.New("the resources of the Pod were changed, but it was changed by others before the rest was written")
 
 // answered handles the answer to an update.
@@ -178,15 +178,15 @@ func (a *attempt) answered(ctx context.Context, answer target.Answer, err error)
 	return outcome{}, false, err
 }
 
-// unanswered records a write that may have been carried out, though its answer does not confirm it.
+// unanswered records a failed write that the API server may have carried out.
 func (a *attempt) unanswered(err error) {
 	if err != nil && !meta.Refused(err) {
 		a.ticket.Record(objects.Unknown)
 	}
 }
 
-// read returns the live object: the first time, after a restart, from the list of its kind. An update carries its
-// resource version, so that a conflict shows if it is out of date.
+// read returns the live object. After a restart, the first read takes it from the list of its kind. An update sends
+// its resource version, so that an outdated object leads to a conflict.
 func (a *attempt) read(ctx context.Context, first bool) (*unstructured.Unstructured, error) {
 	if first {
 		if listed := a.Watches.FromList(ctx, a.desired.Ref); listed != nil {
@@ -200,7 +200,8 @@ func (a *Run) get(ctx context.Context, desired *plan.Desired) (*unstructured.Uns
 	return a.Target.Get(ctx, desired.GroupVersionKind(), desired.GetNamespace(), desired.GetName())
 }
 
-// create creates an object; a kind whose CRD has just been applied is waited for (MR-31).
+// create creates an object. If the CRD of its kind has just been applied, create waits until the kind is served
+// (MR-31).
 func (a *attempt) create(ctx context.Context) (target.Answer, error) {
 	kind, object := a.desired.Ref.GroupKind(), merge.ForCreation(a.desired, a.options)
 	a.Marked.Writes(ctx, object)
@@ -230,8 +231,8 @@ func (a *Run) notServedYet(kind schema.GroupKind, err error) bool {
 }
 
 // rewrites reports whether an object is written though it may be in sync; an object that is created only once is not
-// (MR-30). It waits for the first list of the object's kind while that is under way: a watch may cover the object from
-// then on.
+// (MR-30). If the first list of the object's kind is under way, rewrites waits for it: a watch may cover the object
+// from then on.
 func (a *Run) rewrites(ctx context.Context, desired *plan.Desired) bool {
 	if desired.CreateOnly {
 		return false

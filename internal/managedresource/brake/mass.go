@@ -19,43 +19,47 @@ import (
 )
 
 const (
-	// many is the number of objects from which on a deletion may be a mass deletion without an object of a precious kind.
+	// many is the number of deleted objects from which a deletion may be a mass deletion, even without a precious
+	// kind.
 	many = 10
-	// Few is the number of objects up to which many objects are half of them, so that their Secrets do not matter.
+	// Few is the largest inventory in which `many` deletions are always half or more of the objects: only larger
+	// inventories need the places of the manifests.
 	Few = 2 * many
-	// named is the number of objects that a message names.
+	// named is the largest number of objects that a message names.
 	named = 10
-	// checksumBytes keep a checksum short enough to be typed; it protects from mistakes, not from forgery.
+	// checksumBytes is small enough to type the checksum: it protects from mistakes, not from forgery.
 	checksumBytes = 6
 )
 
-// precious are the kinds whose deletion deletes what no manifest contains: one object of them is a mass deletion.
+// precious are the kinds whose deletion deletes data that is in no manifest: deleting one of their objects is a mass
+// deletion.
 var precious = []schema.GroupKind{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolume"},
 	{Kind: "PersistentVolumeClaim"},
 }
 
-// IsPrecious reports whether the deletion of an object of a kind deletes what no manifest contains (MRX-20).
+// IsPrecious reports whether deleting an object of a kind deletes data that is in no manifest (MRX-20).
 func IsPrecious(kind schema.GroupKind) bool { return slices.Contains(precious, kind) }
 
-// Manifests says which Secret, and which key of it, the manifest of an object was in at the last successful run.
+// Manifests maps each object to the Secret and key that contained its manifest at the last successful run.
 type Manifests map[objects.ID]Manifest
 
-// Manifest is a key of a Secret.
+// Manifest is the place of a manifest: a key of a Secret.
 type Manifest struct{ Secret, Key string }
 
-// Deletion has the objects that a run would delete because they are in no manifest any more.
+// Deletion is the set of objects that a run would delete because no manifest has them any more.
 type Deletion struct {
-	// Had is the number of objects that the inventory has.
+	// Had is the number of objects in the inventory.
 	Had int
-	// Objects are the objects to delete, Stay those that have a manifest.
+	// Objects are the objects to delete, Stay the objects that still have a manifest.
 	Objects []resourcesv1alpha1.ObjectReference
 	Stay    []objects.ID
-	// Manifests are those of the last successful run of this process; nil before it.
+	// Manifests are the places of the manifests at the last successful run of this process; nil before that run.
 	Manifests Manifests
 }
 
-// Rule returns the reason why the deletion is a mass deletion, to follow "because"; empty if it is none (MRX-20).
+// Rule returns the reason why the deletion is a mass deletion, as a clause after "because"; empty if it is not
+// (MRX-20).
 func (d Deletion) Rule() string {
 	for i := range d.Objects {
 		if IsPrecious(d.Objects[i].GroupVersionKind().GroupKind()) {
@@ -71,11 +75,11 @@ func (d Deletion) Rule() string {
 	return d.lostSecret()
 }
 
-// IsMass reports whether the deletion is a mass deletion.
+// IsMass reports whether the deletion is a mass deletion (MRX-20).
 func (d Deletion) IsMass() bool { return d.Rule() != "" }
 
-// lostSecret returns the rule about a Secret, or a key of one, that had many objects of which none stays. Objects whose
-// Secret this process never read count as those of one Secret.
+// lostSecret returns the rule about a Secret, or a key of one, whose objects would all be deleted, if these are
+// `many` or more. Objects whose Secret this process never read count as objects of one Secret.
 func (d Deletion) lostSecret() string {
 	lost := map[Manifest]int{}
 	for i := range d.Objects {
@@ -95,7 +99,7 @@ func (d Deletion) lostSecret() string {
 	if len(lost) == 0 {
 		return ""
 	}
-	// A whole Secret comes before a key of it.
+	// A Secret sorts before its keys.
 	from := slices.MinFunc(slices.Collect(maps.Keys(lost)), func(a, b Manifest) int {
 		return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Key, b.Key))
 	})
@@ -117,13 +121,13 @@ func (d Deletion) names() []string {
 	return names
 }
 
-// Checksum identifies the set of objects: a confirmation is about this set only.
+// Checksum identifies the set of objects, because a confirmation is valid for this set only.
 func (d Deletion) Checksum() string {
 	sum := sha256.Sum256([]byte(strings.Join(d.names(), "\n")))
 	return hex.EncodeToString(sum[:checksumBytes])
 }
 
-// String names the objects, sorted and bounded.
+// String returns the names of the objects, sorted and limited in number.
 func (d Deletion) String() string {
 	return fmt.Sprintf("%d of %d objects that no manifest has any more: %s", len(d.Objects), d.Had,
 		plan.JoinNames(d.names(), named))
@@ -132,14 +136,14 @@ func (d Deletion) String() string {
 // confirmation precedes the checksum in a message.
 const confirmation = resourcesv1alpha1.AnnotationConfirmDeletion + "="
 
-// Message returns the message of the condition while the deletion waits (MRX-21). It is the same for the same set and
+// Message returns the condition message of a waiting deletion (MRX-21). It depends only on the set of objects and on
 // wait.
 func (d Deletion) Message(wait time.Duration) string {
 	return fmt.Sprintf("The deletion of %s. It begins when this condition has been visible for %s, or at once with the"+
 		" annotation %s", strings.Replace(d.String(), ":", " waits, because "+d.Rule()+":", 1), wait, d.ToConfirm())
 }
 
-// ChecksumIn returns the first checksum that a message asks to be confirmed; empty if it asks for none.
+// ChecksumIn returns the first checksum in the message of a waiting deletion; empty if there is none.
 func ChecksumIn(message string) string {
 	match := asked.FindStringSubmatch(message)
 	if match == nil {
@@ -150,7 +154,7 @@ func ChecksumIn(message string) string {
 
 var asked = regexp.MustCompile(regexp.QuoteMeta(confirmation) + fmt.Sprintf(`([0-9a-f]{%d})\b`, 2*checksumBytes))
 
-// Replacement is the deletion of one object, which is to be created anew.
+// Replacement returns the deletion of one object that is then created anew.
 func Replacement(ref resourcesv1alpha1.ObjectReference) Deletion {
 	return Deletion{Had: 1, Objects: []resourcesv1alpha1.ObjectReference{ref}}
 }
@@ -158,25 +162,25 @@ func Replacement(ref resourcesv1alpha1.ObjectReference) Deletion {
 // ToConfirm returns the annotation that confirms the deletion.
 func (d Deletion) ToConfirm() string { return confirmation + d.Checksum() }
 
-// Outcome is the outcome for a deletion.
+// Outcome is the decision about a deletion.
 type Outcome int
 
-// Outcomes. The zero value waits.
+// The zero value of Outcome waits.
 const (
 	// Waits ends the run without a change of the target.
 	Waits Outcome = iota
-	// Ordinary is no mass deletion.
+	// Ordinary means that it is no mass deletion.
 	Ordinary
-	// Observed would have waited, but nothing ever waits.
+	// Observed means that it is a mass deletion, but the configuration lets no deletion wait.
 	Observed
-	// Confirmed was waited for, or confirmed by a user.
+	// Confirmed means that the annotation confirms the deletion.
 	Confirmed
-	// Elapsed has waited long enough; the caller sets the annotation that confirms it.
+	// Elapsed means that it has waited long enough; the caller sets the annotation that confirms it.
 	Elapsed
 )
 
-// Judge decides whether a deletion waits. confirmed is the value of the annotation, and waited how long this process
-// has seen the condition that says so.
+// Judge decides whether a deletion waits. confirmed is the value of the annotation; waited is the time for which this
+// process has seen the condition about the deletion.
 func (d Deletion) Judge(wait time.Duration, confirmed string, waited time.Duration) Outcome {
 	switch {
 	case !d.IsMass():

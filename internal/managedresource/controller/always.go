@@ -6,7 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// alwaysUpdate returns the objects that are written in each sync period though nothing differs (MRC-3c); empty is none.
+// alwaysUpdate returns which objects are written in each sync period even if nothing differs (MRC-3c); empty for
+// none.
 func (r *Reconciler) alwaysUpdate() config.AlwaysUpdateScope {
 	switch {
 	case !*r.Config.AlwaysUpdate:
@@ -17,8 +18,8 @@ func (r *Reconciler) alwaysUpdate() config.AlwaysUpdateScope {
 	return config.AlwaysUpdateAll
 }
 
-// applied returns the ManagedResources that were applied completely, and asks for the updates of a sync period: a full
-// run for each, or one for those with objects that no watch covers.
+// applied returns the ManagedResources that were applied completely, and requests the runs that alwaysUpdate requires
+// in each sync period: for all of them, or for those with objects that no watch covers.
 func (t *Triggers) applied() []objects.Owner {
 	r := t.reconciler
 	owners := r.states.applied()

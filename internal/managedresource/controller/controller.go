@@ -1,8 +1,8 @@
-// Package controller applies ManagedResources: read, decode, plan, prune, release, apply, report. Each step is in a
-// file of its own; packages plan and merge decide what is written.
+// Package controller applies ManagedResources: read, decode, plan, prune, release, apply, report. Each step has a
+// separate file; packages plan and merge decide what is written.
 //
-// A run does what is needed and no more: after a run that found every object in sync, only objects that are out of sync
-// are read again, and none if there are none.
+// A run does only what is needed: after a run that found every object in sync, the next one reads only objects that
+// are out of sync since.
 package controller
 
 import (
@@ -36,7 +36,7 @@ import (
 const Name = "managedresource"
 
 const (
-	// pendingRetry is the interval between checks of a pending deletion whose end nothing reports (MRT-5).
+	// pendingRetry is the interval between checks of a pending deletion whose end no watch reports (MRT-5).
 	pendingRetry = 5 * time.Second
 	// busyRetry is the pause of a run while another run waits for the answer to a request about one of its objects.
 	busyRetry = time.Second
@@ -45,17 +45,16 @@ const (
 // reasonWarning is the reason of Events about warnings of the API server.
 const reasonWarning = "APIWarning"
 
-// Options has the dependencies of a reconciler; each is required, unless its comment says otherwise.
+// Options has the dependencies of a Reconciler. Each is required, except where a comment allows nil.
 type Options struct {
 	Config   config.ManagedResourceControllerConfig
 	Class    meta.Class
 	Identity string
-	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
+	// GarbageCollector is true if ConfigMaps and Secrets that the garbage collector deletes are left to it (MRX-6).
 	GarbageCollector bool
 	// Marked unmarks the objects that a written object refers to (GC-20). Nil means that nothing is collected.
 	Marked *marked.Set
-	// AllowHolds is true if objects that carry a hold are left alone where their ManagedResource does not say otherwise
-	// (MRF-15).
+	// AllowHolds decides whether objects may have holds if no annotation of their ManagedResource decides it (MRF-15).
 	AllowHolds bool
 
 	Statuses *source.Statuses
@@ -68,14 +67,14 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
-	// Applied is called when a ManagedResource was applied, so that its health is assessed.
+	// Applied is called after a ManagedResource was applied, so that its health is assessed.
 	Applied func(objects.Owner)
 }
 
-// Reconciler keeps the objects of ManagedResources in the target cluster.
+// Reconciler applies ManagedResources to the target cluster.
 type Reconciler struct {
 	Options
-	// Triggers put ManagedResources into its queue.
+	// Triggers enqueues ManagedResources.
 	Triggers *Triggers
 
 	states  states
@@ -87,7 +86,7 @@ type Reconciler struct {
 	applier *apply.Applier
 }
 
-// New returns a reconciler with its triggers.
+// New returns a Reconciler with its Triggers.
 func New(o Options) *Reconciler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
@@ -100,7 +99,7 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// assemble makes the parts of the reconciler from its options.
+// assemble creates the parts of the Reconciler from its options.
 func (r *Reconciler) assemble() {
 	r.source = steps.Source{Statuses: r.Statuses, Class: r.Class}
 	r.owners = steps.Owners{Identity: r.Identity, Class: r.Class, Statuses: r.Statuses, Tracker: r.Tracker,
@@ -144,11 +143,10 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.Class.Handles(mr) {
 		r.dropState(request.NamespacedName)
-		return reconcile.Result{}, nil // Neither our class nor our finalizer (MRB-23).
+		return reconcile.Result{}, nil // It has neither our class nor our finalizer (MRB-23).
 	}
 	if r.states.step(mr, lifecycle.TakenUp{}).Has(lifecycle.ForgetPrevious) {
-		// No run of the former ManagedResource finds the next owners of its objects: the others that have them check
-		// them.
+		// No run of the former ManagedResource hands its objects over: other ManagedResources that have them check them.
 		r.forgetObjects(steps.OwnerOf(mr))
 	}
 	commands := r.states.step(mr, lifecycle.OperationFound{Operation: mr.Annotations[resourcesv1alpha1.AnnotationOperation]})
@@ -169,7 +167,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		command, _ := r.states.step(mr, lifecycle.RunSuperseded{}).Find(lifecycle.RequeueAfter)
 		return reconcile.Result{RequeueAfter: command.After}, nil
 	}
-	r.states.stepPresent(mr, lifecycle.RunStopped{}) // Unless it has ended with a result.
+	r.states.stepPresent(mr, lifecycle.RunStopped{}) // This has no effect if the run ended with a result.
 	return result, err
 }
 
@@ -178,7 +176,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	deletes := mr.DeletionTimestamp != nil || r.Class.MovedAway(mr)
 	switch {
-	case !r.Class.Handles(mr): // Another class has it since the annotation was removed.
+	case !r.Class.Handles(mr): // The class has changed while the annotation was removed.
 		r.dropState(steps.OwnerOf(mr))
 		return reconcile.Result{}, nil
 	case meta.Ignored(mr) && mr.DeletionTimestamp == nil:
@@ -187,15 +185,14 @@ func (r *Reconciler) run(ctx context.Context, mr *resourcesv1alpha1.ManagedResou
 		r.dropState(steps.OwnerOf(mr))
 		return reconcile.Result{}, nil // Never delete what this instance has not created (MRB-23).
 	case !deletes && r.Class.WaitsForHandOver(mr):
-		return reconcile.Result{}, nil // Its end is an event (MRT-2).
+		return reconcile.Result{}, nil // The end of the hand-over is an event (MRT-2).
 	case deletes:
 		return r.reconcileDelete(ctx, mr)
 	}
 	return r.reconcileNormal(ctx, mr)
 }
 
-// FirstRunPending reports whether a run that checks the objects is still to come, so that the tracker does not know
-// them yet.
+// FirstRunPending reports whether no run has checked the objects yet, so that the tracker does not have their state.
 func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool {
 	owner := steps.OwnerOf(mr)
 	return r.states.get(mr).Last == nil && !r.Tracker.Progress(owner).AllKnown && !r.Class.WaitsForHandOver(mr) &&
@@ -205,7 +202,7 @@ func (r *Reconciler) FirstRunPending(mr *resourcesv1alpha1.ManagedResource) bool
 // nothingToDo reports whether the status shows the result of the last run, no run is due, and every object is in sync.
 func (r *Reconciler) nothingToDo(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := r.states.get(mr)
-	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // The run removes it.
+	_, isConfirmed := mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion] // The run removes the annotation.
 	return !isConfirmed && known.AtRest(mr.Generation) && known.Last.Reported(mr) && r.allInSync(steps.OwnerOf(mr))
 }
 
@@ -220,7 +217,7 @@ func (r *Reconciler) covered(refs []objects.Ref) bool {
 	return !slices.ContainsFunc(refs, func(ref objects.Ref) bool { return !r.Watches.Covered(ref) })
 }
 
-// ignore leaves the objects alone and says so (MR-3).
+// ignore leaves the objects alone, and reports that in the conditions (MR-3).
 func (r *Reconciler) ignore(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	r.dropState(steps.OwnerOf(mr))
 	return r.source.Report(ctx, mr, meta.IgnoredChanges()...)
@@ -249,16 +246,17 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context,
 	return next, err
 }
 
-// period returns the sync period with up to a tenth more or less, so that ManagedResources do not march in step
-// (OPB-16).
+// period returns the sync period with up to a tenth more or less, so that ManagedResources are not reconciled all at
+// once (OPB-16).
 func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// nextSync returns the latest time of the next check of everything that no watch reports.
+// nextSync returns the latest time of the next check for changes that no watch reports.
 func (r *Reconciler) nextSync() time.Time { return r.Clock.Now().Add(r.Config.SyncPeriod.Duration) }
 
-// spread returns a part of the sync period, so that the sweep does not wake all ManagedResources at once (OPB-16).
+// spread returns a random delay of up to a fifth of the sync period, so that the sweep does not enqueue all
+// ManagedResources at once (OPB-16).
 func (r *Reconciler) spread() time.Duration {
 	return time.Duration(rand.Int64N(int64(r.Config.SyncPeriod.Duration/5) + 1))
 }
@@ -269,7 +267,7 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 	r.forgetObjects(owner)
 }
 
-// forgetObjects forgets the objects of a ManagedResource.
+// forgetObjects forgets the objects of a ManagedResource, its holds and its metrics.
 func (r *Reconciler) forgetObjects(owner objects.Owner) {
 	r.Watches.Track(owner, nil)
 	r.Metrics.lastSuccess.DeleteLabelValues(owner.Namespace, owner.Name)

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// reconcileDelete deletes the objects of a ManagedResource that is being deleted, or went to another class, and
+// reconcileDelete deletes the objects of a ManagedResource that is being deleted, or moved to another class, and
 // removes its finalizer (MRX-1 … MRX-4).
 func (r *Reconciler) reconcileDelete(ctx context.Context,
 	mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
@@ -51,13 +51,13 @@ func (r *Reconciler) reconcileDelete(ctx context.Context,
 	return reconcile.Result{}, deletion{r, mr}.end(ctx)
 }
 
-// deletion is the end of a ManagedResource whose objects are deleted, or stay.
+// deletion is the last step for a ManagedResource whose objects are deleted or kept.
 type deletion struct {
 	reconciler *Reconciler
 	mr         *resourcesv1alpha1.ManagedResource
 }
 
-// end removes the finalizer.
+// end removes the finalizer and forgets the ManagedResource.
 func (d deletion) end(ctx context.Context) error {
 	if ptr.Deref(d.mr.Spec.KeepObjects, false) {
 		d.disownKept()
@@ -67,14 +67,14 @@ func (d deletion) end(ctx context.Context) error {
 		return err
 	}
 	if err := d.removeFinalizer(ctx); err != nil {
-		return err // Others must find its objects until it is gone.
+		return err // Other ManagedResources must find its objects until it is gone.
 	}
 	d.reconciler.dropState(steps.OwnerOf(d.mr))
 	return nil
 }
 
-// disownKept gives up the objects that a ManagedResource was the first to create and leaves in the target, as if it
-// released them.
+// disownKept records that objects which are created only once, and which the ManagedResource created and keeps in the
+// target, are no longer its own, as if it released them.
 func (d deletion) disownKept() {
 	for _, entry := range objects.EntriesOf(d.mr.Status.Resources) {
 		uid := cmp.Or(d.reconciler.owners.CreatedFor(steps.OwnerOf(d.mr), entry.ID), entry.Reference.UID)
@@ -84,9 +84,9 @@ func (d deletion) disownKept() {
 	}
 }
 
-// voidRecords takes from the inventory of a ManagedResource that goes to another class the records that its objects
-// were created for it (MR-30): those objects are gone, or another ManagedResource has them now and may give them up.
-// Otherwise the next instance would take the record for a proof that such an object is its own, and delete it.
+// voidRecords removes, from the inventory of a ManagedResource that moves to another class, the records that objects
+// were created for it (MR-30). These objects are gone, or belong to another ManagedResource, which may release them.
+// With the record as a proof, the next instance would delete them as its own.
 func (d deletion) voidRecords(ctx context.Context) (*resourcesv1alpha1.ManagedResource, error) {
 	isRecord := func(ref *resourcesv1alpha1.ObjectReference) bool {
 		return steps.CreatedOnce(ref) && !meta.Tentative(ref)
@@ -151,8 +151,8 @@ func (r *Reconciler) pruneTask(mr *resourcesv1alpha1.ManagedResource, entries []
 	return task
 }
 
-// onlyDeletionPending reports whether the only work left is to await the objects that the last run deletes: at least one still
-// exists.
+// onlyDeletionPending reports whether the only work left is to wait for the end of the objects that the last run
+// deleted, at least one of which still exists.
 func (r *Reconciler) onlyDeletionPending(mr *resourcesv1alpha1.ManagedResource, pending *lifecycle.Pending) bool {
 	owner := steps.OwnerOf(mr)
 	if *r.Config.ApplyWhileDeletionPending {
@@ -161,7 +161,7 @@ func (r *Reconciler) onlyDeletionPending(mr *resourcesv1alpha1.ManagedResource, 
 			deleted.Insert(objects.IDOfEntry(&pending.Objects[i]))
 		}
 		if !deleted.HasAll(r.Tracker.Progress(owner).OutOfSync...) {
-			return false // Drift of the others is repaired meanwhile.
+			return false // Drift of other objects is repaired meanwhile.
 		}
 	}
 	return pending.IsCurrent(mr, r.Clock.Now()) && r.pruner.OnlyPending(owner, pending.Objects)

@@ -64,7 +64,7 @@ func (r *Reconciler) removeHold(ctx context.Context, mr *resourcesv1alpha1.Manag
 	return next, nil
 }
 
-// reviewHolds marks all held objects of a ManagedResource to be checked, after its annotations changed.
+// reviewHolds marks all objects of a ManagedResource with a hold for a check, after its annotations changed.
 func (t *Triggers) reviewHolds(owner objects.Owner) {
 	r := t.reconciler
 	for _, key := range r.holds.Of(owner) {
@@ -74,7 +74,7 @@ func (t *Triggers) reviewHolds(owner objects.Owner) {
 	}
 }
 
-// endHolds marks the objects whose holds have ended to be checked, and returns the time until the next hold ends; zero
+// endHolds marks the objects whose holds have ended for a check, and returns the time until the next hold ends; zero
 // if there is none.
 func (t *Triggers) endHolds() time.Duration {
 	r := t.reconciler
@@ -88,10 +88,10 @@ func (t *Triggers) endHolds() time.Duration {
 	return next
 }
 
-// namedHolds is the number of held objects that a condition names.
+// namedHolds is the number of objects with a hold that a condition names.
 const namedHolds = 10
 
-// leftAlone returns the part of a condition's message about held objects; empty if there are none.
+// leftAlone returns the part of a condition's message about objects with a hold; empty if there are none.
 func (r *normalRun) leftAlone() string {
 	left := r.reconciler.holds.Of(steps.OwnerOf(r.mr))
 	if slices.Contains(left, apply.ManagedResourceItself) {
@@ -104,7 +104,7 @@ func (r *normalRun) leftAlone() string {
 	return meta.LeftAlone(plan.JoinNames(names, namedHolds))
 }
 
-// namesIn names objects as the inventory of a ManagedResource has them, sorted.
+// namesIn returns the sorted names of objects that the inventory of a ManagedResource has.
 func namesIn(mr *resourcesv1alpha1.ManagedResource, ids []objects.ID) []string {
 	if len(ids) == 0 {
 		return nil

@@ -15,12 +15,13 @@ func ignoredSince(mr *resourcesv1alpha1.ManagedResource) time.Time {
 	if !meta.Ignored(mr) || condition == nil || condition.Reason != resourcesv1alpha1.ReasonIgnored {
 		return time.Time{}
 	}
-	// The status of the condition need not change when a ManagedResource is ignored, its reason does.
+	// LastTransitionTime may be older: the status need not change when a ManagedResource is ignored, but the reason
+	// does.
 	return condition.LastUpdateTime.Time
 }
 
-// ignoredOf counts the objects of manifests that are not kept as the manifests say: with the annotation ignore (MR-30)
-// or in mode Ignore (MRO-1).
+// ignoredOf counts the objects that are not kept in sync with their manifests, because of the annotation ignore
+// (MR-30) or the mode Ignore (MRO-1).
 func ignoredOf(objects []decode.Object) (n int) {
 	for _, object := range objects {
 		if object.Released() || meta.Truthy(object.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore) {
@@ -30,8 +31,8 @@ func ignoredOf(objects []decode.Object) (n int) {
 	return n
 }
 
-// ignoredSince returns the time since which this process knows that objects of the ManagedResource are ignored, in
-// seconds; zero if none is. No API object has that time.
+// ignoredSince returns the time, in seconds, at which this process first found ignored objects in the
+// ManagedResource; zero if none is. The time is not stored in the API.
 func (r *normalRun) ignoredSince() int64 {
 	switch last := r.taken.Last; {
 	case r.content.ignored == 0:

@@ -21,13 +21,14 @@ import (
 )
 
 // deferDeletion ends a run that would delete many objects, or precious ones, because their manifests vanished, until
-// that was confirmed or has waited long enough (MRX-20 … MRX-23). The wait is over only if this process has seen the
-// condition all the time, so that a user could see it, too: a restart or an outage of the source begins it anew.
+// the deletion is confirmed or has waited long enough (MRX-20 … MRX-23). The wait counts only while this process
+// observes the condition without a gap, so that users could see it, too: after a restart or an outage of the source,
+// it starts again.
 func (r *normalRun) deferDeletion(ctx context.Context) error {
 	if len(r.planned.Delete) == 0 {
 		r.reconciler.states.seesPending(r.mr, "", 0)
 		if r.confirmsReplacement(r.mr.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]) {
-			return nil // The end of the run removes it.
+			return nil // The end of the run removes the confirmation.
 		}
 		return r.endConfirmation(ctx)
 	}
@@ -48,7 +49,7 @@ func (r *normalRun) deferDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		known := r.reconciler.states.get(r.mr).MassDeletion.Message == deletion.String() // By an earlier run that did not succeed.
+		known := r.reconciler.states.get(r.mr).MassDeletion.Message == deletion.String() // By an earlier, failed run.
 		if r.reconciler.states.seesPending(r.mr, deletion.String(), 0); !known {
 			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
 			r.reconciler.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())
@@ -79,7 +80,7 @@ func (r *normalRun) deferDeletion(ctx context.Context) error {
 	return errDone
 }
 
-// massDeletionWait returns the time for which a mass deletion waits; zero if none waits.
+// massDeletionWait returns the time for which a mass deletion waits; zero if mass deletions do not wait.
 func (r *Reconciler) massDeletionWait() time.Duration {
 	return ptr.Deref(r.Config.MassDeletion.Wait, metav1.Duration{}).Duration
 }
@@ -133,7 +134,7 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	}
 	before := len(d.Objects)
 	d.Objects = slices.DeleteFunc(d.Objects, func(ref resourcesv1alpha1.ObjectReference) bool {
-		claims, _ := others.On(objects.IDOfEntry(&ref)) // An error holds the deletion itself up.
+		claims, _ := others.On(objects.IDOfEntry(&ref)) // With an error, the deletion of the object fails later.
 		_, inherited := ownership.NextOwner(claims)
 		return inherited && !*r.reconciler.Config.DeleteForeignObjects
 	})
@@ -141,8 +142,8 @@ func (r *normalRun) deletion(ctx context.Context) (brake.Deletion, error) {
 	return d, nil
 }
 
-// waited returns the time for which this process has seen the condition without a gap. It asks the API server, so that
-// the time passes only while the source answers.
+// waited returns the time for which this process has observed the condition without a gap. It reads from the API
+// server, so that time counts only while the source answers.
 func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
 	wait time.Duration) (time.Duration, error) {
 	live, err := r.reconciler.source.Confirm(ctx, r.mr)
@@ -153,26 +154,26 @@ func (r *normalRun) waited(ctx context.Context, change meta.ConditionChange,
 	return r.reconciler.states.seesPending(r.mr, change.Message, seenWithin(wait)), nil
 }
 
-// shows reports whether the status has a condition.
+// shows reports whether the status has the condition with the same reason and message.
 func shows(mr *resourcesv1alpha1.ManagedResource, change meta.ConditionChange) bool {
 	condition := meta.Conditions(mr.Status.Conditions).Get(change.Type)
 	return condition != nil && condition.Reason == change.Reason && condition.Message == change.Message
 }
 
-// seeEvery returns the interval at which a run reads the condition of a deletion that waits.
+// seeEvery returns the interval at which runs read the condition of a deletion that waits.
 func seeEvery(wait time.Duration) time.Duration { return min(wait/10, time.Minute) }
 
-// seenWithin returns the longest time between two reads of the condition that is no gap.
+// seenWithin returns the longest time between two reads of the condition that does not count as a gap.
 func seenWithin(wait time.Duration) time.Duration { return 2*seeEvery(wait) + 10*time.Second }
 
-// confirmsDeletion reports whether a deletion is confirmed that was not before.
+// confirmsDeletion reports whether a change of a ManagedResource confirms a deletion.
 func confirmsDeletion(before, after *resourcesv1alpha1.ManagedResource) bool {
 	was := before.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	is := after.Annotations[resourcesv1alpha1.AnnotationConfirmDeletion]
 	return is != "" && is != was
 }
 
-// confirmsReplacement reports whether a confirmation is about an object of the plan that is to be recreated.
+// confirmsReplacement reports whether a confirmation is for the replacement of an object of the plan.
 func (r *normalRun) confirmsReplacement(confirmed string) bool {
 	return slices.ContainsFunc(r.planned.Apply, func(desired *plan.Desired) bool {
 		return brake.IsPrecious(desired.Ref.GroupKind()) && brake.Replacement(desired.Reference).Checksum() == confirmed

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/apply"
 )
 
-// labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets a label namespace of its own for
-// the scraped Pod, and renames one that a metric has.
+// labelNamespace is the label for the namespace of a ManagedResource. Prometheus sets the label "namespace" to the
+// namespace of the scraped Pod, and renames a label "namespace" of a metric.
 const labelNamespace = "managedresource_namespace"
 
 // Metrics are the metrics of the controller.

@@ -42,12 +42,12 @@ func (r *Reconciler) reconcileNormal(ctx context.Context,
 		run.makePlan,      // The objects to apply, to delete and to release.
 		run.deferDeletion, // A deletion that may be an accident waits, and with it the run.
 		run.confirmLost,   // No object is left out by outdated Secrets. From now on drift is reported.
-		// From now on other ManagedResources see which objects this one applies and releases.
+		// From now on, other runs take into account which objects this one applies and releases.
 		run.claimObjects,
 		run.announce,       // The inventory has every object before the first write (MR-9).
-		run.deleteOld,      // Nothing new before the old is gone (MR-10), unless the configuration says so.
+		run.deleteOld,      // Old objects end before new ones are applied (MR-10), unless configured otherwise.
 		run.releaseIgnored, // Objects that are ignored from now on lose their origin.
-		run.applyObjects,   // Writes, kind after kind.
+		run.applyObjects,   // The writes, kind by kind.
 		run.reportApplied,  // The status shows the result, unless the run is superseded.
 	} {
 		switch err := step(ctx); {
@@ -67,7 +67,7 @@ var errDone = errors.New("the run has nothing more to do")
 // order.
 type normalRun struct {
 	reconciler *Reconciler
-	// mr is the version that the run is about, with the inventory that it announced.
+	// mr is the version that the run handles, with the inventory that it announced.
 	mr *resourcesv1alpha1.ManagedResource
 	// taken is the input that the run took over from the Inbox.
 	taken   *lifecycle.Run
@@ -76,7 +76,7 @@ type normalRun struct {
 	decoded decode.Result
 	content content
 	planned *plan.Plan
-	// keys are the objects of the plan, lost the entries of the inventory whose objects no manifest has any more.
+	// keys are the objects of the plan; lost are the entries of the inventory whose objects no manifest has any more.
 	keys      []objects.ID
 	lost      []resourcesv1alpha1.ObjectReference
 	freshness *steps.Freshness
@@ -107,7 +107,7 @@ func (r *Reconciler) begin(mr *resourcesv1alpha1.ManagedResource) (*lifecycle.Ru
 	if commands.Has(lifecycle.AwaitDeletion) {
 		return nil, reconcile.Result{RequeueAfter: pendingRetry}
 	}
-	return taken, reconcile.Result{} // Without a run, the sweep finds the next reason for one.
+	return taken, reconcile.Result{} // Without a run, the sweep finds the next reason for a run.
 }
 
 // readSecrets reads the manifests.
@@ -155,8 +155,8 @@ func (r *normalRun) confirmLost(ctx context.Context) error {
 	return nil
 }
 
-// claimObjects claims the objects of the plan, and leaves the lost ones. While the answer to a deletion of one of them
-// is under way, the run ends here, and is tried again.
+// claimObjects claims the objects of the plan, and gives up the lost ones. While another run waits for the answer to
+// a request about one of them, the run ends here, and is repeated.
 func (r *normalRun) claimObjects(context.Context) error {
 	owner := steps.OwnerOf(r.mr)
 	end, busy := r.reconciler.Tracker.Claim(owner, r.keys, refsOf(r.lost))
@@ -169,7 +169,7 @@ func (r *normalRun) claimObjects(context.Context) error {
 }
 
 // deleteOld deletes the objects that no manifest has any more. While one still exists, the run ends here, or reports
-// it at the end, so that the condition does not flip with each run.
+// it only at the end, so that the condition does not flip with each run.
 func (r *normalRun) deleteOld(ctx context.Context) error {
 	task := r.reconciler.pruneTask(r.mr, r.planned.Delete, r.freshness)
 	task.Planned = r.keys
@@ -195,7 +195,7 @@ func (r *normalRun) deleteOld(ctx context.Context) error {
 	return errDone
 }
 
-// forget removes objects that were handed over from the inventory at once. Otherwise two ManagedResources that both
+// forget removes objects that were handed over from the inventory, at once. Otherwise two ManagedResources that both
 // left an object, and whose runs fail, would hand it to each other for ever.
 func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 	without := func(refs []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
@@ -211,15 +211,15 @@ func (r *normalRun) forget(ctx context.Context, handedOver []objects.ID) error {
 		return err
 	}
 	if next == nil {
-		return errDone // It is gone.
+		return errDone // The ManagedResource is gone.
 	}
 	r.mr, r.planned.Delete = next, without(r.planned.Delete)
 	r.freshness.Announced(next)
 	return nil
 }
 
-// awaitDeletion ends the run, with its results for the status, until the old objects may be gone, which no watch need
-// report.
+// awaitDeletion records the results of a run that waits for the end of old objects, and schedules the next check,
+// because there may be no watch that reports the end.
 func (r *normalRun) awaitDeletion(applied meta.ConditionChange, inventory uint64) {
 	r.reconciler.states.stepPresent(r.mr, lifecycle.DeletionsPending{Pending: lifecycle.Pending{
 		Generation: r.mr.Generation, Applied: applied, Inventory: inventory, Objects: r.planned.Delete, Until: r.reconciler.nextSync(),
@@ -240,7 +240,7 @@ func (r *normalRun) releaseIgnored(ctx context.Context) error {
 func (r *normalRun) applyObjects(ctx context.Context) error {
 	go func() {
 		defer func() { _ = recover() }() // The run's own call panics again.
-		r.content.checksum()             // It is needed at the end, and the requests leave time for it.
+		r.content.checksum()             // It is needed at the end, and is computed during the requests.
 	}()
 	r.applied = r.reconciler.applier.Begin(r.mr, r.planned, r.taken, r.freshness)
 	err := r.applied.Apply(ctx)
@@ -279,7 +279,7 @@ func (r *Reconciler) track(owner objects.Owner, planned *plan.Plan, inventory []
 
 // fail reports an error in the condition and returns it, so that the queue backs off.
 func (r *normalRun) fail(ctx context.Context, reason string, cause error) error {
-	mr, done := r.mr, r.applied                    // It is nil if the run wrote nothing.
+	mr, done := r.mr, r.applied                    // done is nil if the run wrote nothing.
 	ends := errors.Is(ctx.Err(), context.Canceled) // The process ends, which proves nothing about the ManagedResource.
 	if !ends {
 		r.reconciler.Metrics.failures.WithLabelValues(reason).Inc()

@@ -22,9 +22,9 @@ const reasonOrphans = "OrphansFound"
 const namedOrphans = 10
 
 // orphans collects the orphans of one audit: objects whose origin is a ManagedResource of this source that is applied
-// completely, and that no inventory names, as after a restore of etcd or an answer that was lost. They are counted and
-// reported, and never written: anyone who may write in the target can forge them. So they cost no request either, but
-// one Event for each ManagedResource. It is used by one goroutine.
+// completely, and that no inventory names, as after a restore of etcd or an answer that was lost. They are counted
+// and reported, but never written, and cost no request except one Event for each ManagedResource, because anyone who
+// may write in the target can forge them. Only one goroutine uses it.
 type orphans struct {
 	reconciler *Reconciler
 	byOwner    map[objects.Owner]*orphansOf
@@ -36,7 +36,7 @@ type orphansOf struct {
 	names  []string
 }
 
-// Orphans takes the orphans of audits.
+// Orphans returns the callbacks that count and report the orphans of audits.
 func (r *Reconciler) Orphans() target.Orphans {
 	o := &orphans{reconciler: r, byOwner: map[objects.Owner]*orphansOf{}}
 	return target.Orphans{Found: o.found, Ended: o.ended}
@@ -71,14 +71,14 @@ func (o *orphans) found(ctx context.Context, all []target.Orphan) {
 	}
 }
 
-// ended reports what the audit has found.
+// ended reports the orphans that the audit has found.
 func (o *orphans) ended(ctx context.Context) {
 	r := o.reconciler
 	for owner, its := range o.byOwner {
 		delete(o.byOwner, owner)
 		mr, err := r.Statuses.Get(ctx, owner)
 		if err != nil {
-			continue // It is gone.
+			continue // The ManagedResource is gone.
 		}
 		slices.Sort(its.names)
 		r.Events.Warn(ctx, mr, reasonOrphans,
@@ -105,13 +105,13 @@ func (o *orphans) ownerOf(ctx context.Context, orphan target.Orphan) *resourcesv
 		return nil
 	}
 	if !r.states.get(mr).AtRest(mr.Generation) {
-		return nil // Its next run may be about this object. The next audit checks again.
+		return nil // Its next run may handle this object. The next audit checks again.
 	}
 	return mr
 }
 
-// dropRecorded removes the objects that a run has, or an inventory names, perhaps by a kind that is equivalent for the ManagedResource
-// of the origin (MRD-13).
+// dropRecorded removes the objects that the tracker or an inventory has, also by a kind that is equivalent for the
+// ManagedResource of the origin (MRD-13).
 func (o *orphans) dropRecorded(ctx context.Context,
 	owners map[objects.ID]*resourcesv1alpha1.ManagedResource) error {
 	r := o.reconciler

@@ -10,9 +10,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// PreloadInventories passes every object that is in an inventory to the watches of the target, before they start.
-// Their first lists deliver the objects that the first runs compare, and their health, so that a restart costs
-// requests for each kind and not for each object.
+// PreloadInventories passes all objects of inventories to the watches of the target before they start. Their first
+// lists deliver the objects that the first runs compare, and their health, so that a restart costs requests for each
+// kind and not for each object.
 func (r *Reconciler) PreloadInventories(ctx context.Context) error {
 	err := r.Statuses.All(ctx, objects.Owner{}, func(mr *resourcesv1alpha1.ManagedResource) {
 		if !r.Class.Handles(mr) || r.Class.WaitsForHandOver(mr) || meta.Ignored(mr) {

@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// read reads and decodes the Secrets in the order of secretRefs. It ends at the first unreadable Secret (MR-7), and at
-// the limit of a ManagedResource, which decoding refuses to exceed.
+// read reads and decodes the Secrets in the order of secretRefs. It stops at the first unreadable Secret (MR-7), and
+// when the Secrets exceed the limits of a ManagedResource, so that decoding fails.
 func read(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	reading *source.Reading) (decoded decode.Result, versions map[string]string, err error) {
 	var sources decode.Sources

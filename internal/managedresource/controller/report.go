@@ -24,8 +24,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// announce writes, before anything is written to the target, that new content is being worked on, and every object
-// that may be there from now on (MR-9, MRB-3): a crash at any later moment leaves nothing unknown behind.
+// announce updates the status before the first write to the target: the conditions report that new content is being
+// applied, and the inventory gets every object that may exist from now on (MR-9, MRB-3). A crash at any later moment
+// leaves no unknown object behind.
 func (r *normalRun) announce(ctx context.Context) error {
 	status := &r.mr.Status
 	if meta.SameInventory(status.Resources, r.planned.Inventory) && status.SecretsDataChecksum != nil &&
@@ -35,13 +36,12 @@ func (r *normalRun) announce(ctx context.Context) error {
 	next, err := r.writeAnnounced(ctx)
 	switch {
 	case err != nil && !errors.Is(err, steps.ErrSuperseded) && !apierrors.IsConflict(err):
-		// Nothing of what is wanted is applied. If it was written though the answer says otherwise, that is another
-		// task, and not what failed.
+		// Without a complete inventory in the status, nothing is applied.
 		return r.fail(ctx, resourcesv1alpha1.ReasonApplyFailed, unannounced(r.mr, r.planned, err))
 	case err != nil:
 		return err
 	case next == nil:
-		return errDone // It is gone.
+		return errDone // The ManagedResource is gone.
 	}
 	r.mr = next
 	r.freshness.Announced(next)
@@ -59,8 +59,8 @@ func (r *normalRun) writeAnnounced(ctx context.Context) (*resourcesv1alpha1.Mana
 	})
 }
 
-// longInventory is the size from which an inventory is named as the reason if it cannot be written: etcd takes 1.5 MiB
-// with a write, and the ManagedResource has more than its inventory.
+// longInventory is the size from which the error about an inventory that cannot be written names its size as the
+// reason: etcd accepts writes of 1.5 MiB, and the ManagedResource has more than its inventory.
 const longInventory = 1 << 20
 
 // unannounced is the error of an announcement that was refused or not answered.
@@ -93,8 +93,8 @@ func (c content) name(generation int64) string {
 	return fmt.Sprint(generation, c.versions)
 }
 
-// finish reports success, or the documents that could not be decoded (MR-13), or the old objects that are not gone
-// (MRS-8), and the health if it is known already.
+// finish reports success, the documents that could not be decoded (MR-13), or the old objects that are not gone
+// (MRS-8); and the health if it is already known.
 func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	mr, owner, inventory := r.mr, steps.OwnerOf(r.mr), r.applied.Inventory()
 	r.reconciler.holds.Keep(owner, func(key objects.ID) bool { return describes(r.planned, key) })
@@ -111,7 +111,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 			Reconciled: &source.Reconciled{Generation: mr.Generation, Checksum: checksum},
 		}
 		var known []meta.ConditionChange
-		if known, isComplete = r.reconciler.Assessor.KnownHealth(inventory); isComplete && succeeded { // As it is when it is written.
+		if known, isComplete = r.reconciler.Assessor.KnownHealth(inventory); isComplete && succeeded { // Known at the write.
 			change.Judgements = known
 		}
 		return change
@@ -122,7 +122,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	case err != nil:
 		return lifecycle.Completed{}, err
 	case next == nil:
-		return lifecycle.Completed{}, errDone // It is gone.
+		return lifecycle.Completed{}, errDone // The ManagedResource is gone.
 	}
 	r.reconciler.track(owner, &plan.Plan{}, inventory)
 	completed := lifecycle.Completed{
@@ -138,8 +138,7 @@ func (r *normalRun) finish(ctx context.Context) (lifecycle.Completed, error) {
 	return completed, nil
 }
 
-// manifests returns where the manifests of the objects were, if there are so many objects that the brake on deletions
-// needs that.
+// manifests returns the Secret and key of each manifest; nil if the objects are too few for a mass deletion.
 func (r *normalRun) manifests() brake.Manifests {
 	if len(r.planned.Apply) <= brake.Few {
 		return nil
@@ -189,8 +188,8 @@ func (r *normalRun) succeeded(ctx context.Context, completed lifecycle.Completed
 	}
 }
 
-// recordPartialInventory records the writes of a run that ends without another report, as its ManagedResource has
-// changed.
+// recordPartialInventory records the writes of a run that ends without another report, because its ManagedResource
+// has changed.
 func (r *normalRun) recordPartialInventory(ctx context.Context) {
 	_, err := r.reconciler.Statuses.Update(ctx, steps.OwnerOf(r.mr), r.mr.UID, func(current *resourcesv1alpha1.ManagedResource) *source.Change {
 		inventory := r.applied.PartialInventory(current.Status.Resources)
@@ -211,7 +210,7 @@ func pendingChange(pending []error, mr *resourcesv1alpha1.ManagedResource) meta.
 		plan.Combine("Could not clean all old resources", pending)), mr.Status.Conditions)
 }
 
-// describes reports whether a plan is to apply an object.
+// describes reports whether a plan applies an object.
 func describes(planned *plan.Plan, key objects.ID) bool {
 	return slices.ContainsFunc(planned.Apply, func(d *plan.Desired) bool { return d.Ref.ID == key })
 }

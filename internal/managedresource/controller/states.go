@@ -14,12 +14,12 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// states has the State of each ManagedResource; nothing else here remembers one. It is safe for concurrent use.
+// states stores the State of each ManagedResource, and is the only place that does. It is safe for concurrent use.
 //
 // Invariant: a Secret that a run is going to read is in readers before it is read, so that each change is either read
-// or reported. The cache of ManagedResources is not asked for the readers of a Secret: it may lag behind.
+// or reported. The cache of ManagedResources is not used to find the readers of a Secret, because it may lag.
 type states struct {
-	// clock measures changes; without one they are not measured.
+	// clock measures how long changes take; if it is nil, they are not measured.
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -86,8 +86,8 @@ func (s *states) begin(mr *resourcesv1alpha1.ManagedResource,
 	return s.byOwner[owner].Run, commands
 }
 
-// knownLocked returns the versions that Secrets have at least, by name, as the ManagedResource and the other readers
-// of the Secrets know them.
+// knownLocked returns the known versions of Secrets by name (see KnownVersions), from the State of the
+// ManagedResource and of the other readers of the Secrets.
 func (s *states) knownLocked(mr *resourcesv1alpha1.ManagedResource, names []string) map[string][]string {
 	owner, versions := steps.OwnerOf(mr), make(map[string][]string, len(names))
 	own := s.byOwner[owner]
@@ -104,7 +104,7 @@ func (s *states) knownLocked(mr *resourcesv1alpha1.ManagedResource, names []stri
 	return versions
 }
 
-// stepKnown applies an event of a ManagedResource that is remembered, whatever its UID.
+// stepKnown applies an event of a ManagedResource that has a State, whatever its UID.
 func (s *states) stepKnown(owner objects.Owner, event lifecycle.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +119,9 @@ func (s *states) stepKnownLocked(owner objects.Owner, event lifecycle.Event) lif
 	return s.stepLocked(owner, event, lifecycle.Facts{UID: known.UID})
 }
 
-// stepPresent applies an event of a ManagedResource if the remembered ManagedResource has the same UID. A late event
-// may be about a former ManagedResource of that name: then the state of the present one stays, because without it
-// changes of its Secrets would enqueue nothing.
+// stepPresent applies an event of a ManagedResource if the State is of the same UID. A late event may be about a
+// former ManagedResource of that name: then the state of the present one stays, because without it changes of its
+// Secrets would enqueue nothing.
 func (s *states) stepPresent(mr *resourcesv1alpha1.ManagedResource, event lifecycle.Event) lifecycle.Commands {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *states) stepLocked(owner objects.Owner, event lifecycle.Event, facts li
 	return commands
 }
 
-// get returns the State of a ManagedResource, the zero State if there is none. It changes nothing, as its caller may
-// be late.
+// get returns the State of a ManagedResource, the zero State if there is none. It does not create one, because its
+// caller may be late.
 func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	if known := s.of(steps.OwnerOf(mr)); known.UID == mr.UID {
 		return known
@@ -162,8 +162,8 @@ func (s *states) get(mr *resourcesv1alpha1.ManagedResource) lifecycle.State {
 	return lifecycle.State{}
 }
 
-// seesPending records that the API server shows the condition with a message about a deletion that waits, and returns the
-// time since which this process has seen it without a gap.
+// seesPending records that the status has a condition with a message about a deletion that waits, and returns for how
+// long this process has observed it without a gap.
 func (s *states) seesPending(mr *resourcesv1alpha1.ManagedResource, message string, gap time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *states) of(owner objects.Owner) lifecycle.State {
 // contradicts reports whether a ManagedResource without a due run differs from the result of the last successful run.
 func (s *states) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	known := s.get(mr)
-	return known.AtRest(mr.Generation) && !known.Last.Reported(mr) // A long inventory takes its time: not under the lock.
+	return known.AtRest(mr.Generation) && !known.Last.Reported(mr) // A long inventory takes time: outside the lock.
 }
 
 // applied returns the ManagedResources that were applied completely.
@@ -236,8 +236,8 @@ func (s *states) readsLocked(owner objects.Owner, names []string) {
 	}
 }
 
-// secretChanged passes the version of a Secret, empty if it is gone, to the ManagedResources that read it, and returns
-// those to wake.
+// secretChanged passes the version of a Secret, empty if it is gone, to the ManagedResources that read it, and
+// returns the ones to enqueue.
 func (s *states) secretChanged(secret types.NamespacedName, version string) []objects.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,8 +250,8 @@ func (s *states) secretChanged(secret types.NamespacedName, version string) []ob
 	return owners
 }
 
-// secretsMissed records for every ManagedResource that changes of Secrets may have been missed, and returns those to
-// wake.
+// secretsMissed records for every ManagedResource that changes of Secrets may have been missed, and returns the ones
+// to enqueue.
 func (s *states) secretsMissed() []objects.Owner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,5 +264,4 @@ func (s *states) secretsMissed() []objects.Owner {
 	return owners
 }
 
-// forget drops the State of a ManagedResource.
 func (s *states) forget(owner objects.Owner) { s.stepKnown(owner, lifecycle.Gone{}) }

@@ -26,26 +26,26 @@ import (
 )
 
 const (
-	// lastRetry bounds the back-off of a failing ManagedResource: an outage of the target that lasted for hours must not
-	// keep it waiting for a quarter of an hour once it is over (MRB-20).
+	// lastRetry limits the back-off of a failing ManagedResource: after an outage of the target for hours, it must not
+	// wait for another quarter of an hour (MRB-20).
 	lastRetry = time.Minute
-	// gapPause is between two ManagedResources that are woken after a gap in the watch of Secrets: each of them reads its
-	// Secrets again, and all at once would use up the client's limit for a long time.
+	// gapPause is the time between two ManagedResources that are enqueued after a gap in the watch of Secrets: each
+	// reads its Secrets again, and all at once would exhaust the client's rate limit for a long time.
 	gapPause = 20 * time.Millisecond
 )
 
-// AddToManager adds the controller.
+// AddToManager adds the controller to a manager; reader is the cache of ManagedResources.
 func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.Add(mgr, Name, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
-		SkipNameValidation:      ptr.To(true), // The engine may start anew.
+		SkipNameValidation:      ptr.To(true), // The engine may start the controller again.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
 	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{}, &handler.EnqueueRequestForObject{}, r.Triggers.predicate()), &r.Triggers.queue)
 }
 
-// predicate passes the events that may ask for a run (MRT-1 … MRT-3).
+// predicate passes the events that may require a run (MRT-1 … MRT-3).
 func (t *Triggers) predicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -67,8 +67,8 @@ func (t *Triggers) predicate() predicate.Predicate {
 	}
 }
 
-// onManagedResourceChanged handles a newer version of a ManagedResource that a watch reported, and reports whether a run
-// is needed.
+// onManagedResourceChanged handles a newer version of a ManagedResource that a watch reported, and reports whether a
+// run is needed.
 func (t *Triggers) onManagedResourceChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	lags := t.reconciler.Statuses != nil && t.reconciler.Statuses.Observed(after)
 	concerns := t.reconciler.Class.Handles(after)
@@ -85,10 +85,10 @@ func (t *Triggers) onManagedResourceChanged(before, after *resourcesv1alpha1.Man
 	return isLost || concerns && (t.asksForRun(before, after) || lags)
 }
 
-// onManagedResourceGone handles a ManagedResource that is gone, or no longer this instance's. Other ManagedResources
-// that have objects of its inventory check who owns them now: it may be the origin of an object without having it on
-// record, as an ignored one, or by the name of another one. An object that it created only once, and left behind, is
-// not ours any more, as if it was released.
+// onManagedResourceGone handles a ManagedResource that is gone, or that this instance no longer handles. Other
+// ManagedResources with objects of its inventory check again who owns them, because their origin may name it, even if
+// it was ignored or another one has its name now. An object that is created only once, and that it left behind, is no
+// longer ours, as if it was released.
 func (t *Triggers) onManagedResourceGone(mr *resourcesv1alpha1.ManagedResource) {
 	if !t.reconciler.Class.Handles(mr) {
 		return
@@ -116,7 +116,7 @@ func (t *Triggers) asksForRun(before, after *resourcesv1alpha1.ManagedResource) 
 	operationAsks := t.operationAsks(before, after)
 	switch {
 	case t.holdChanged(before, after),
-		before.UID != after.UID, // Deleted and created again while the watch was away.
+		before.UID != after.UID, // Deleted and created again while the watch was interrupted.
 		before.Generation != after.Generation,
 		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil,
 		wasIgnored != isIgnored,
@@ -125,13 +125,13 @@ func (t *Triggers) asksForRun(before, after *resourcesv1alpha1.ManagedResource) 
 		t.reconciler.Class.Owns(before) && !t.reconciler.Class.Owns(after) && after.DeletionTimestamp == nil,
 		t.reconciler.Class.WaitsForHandOver(before) && !t.reconciler.Class.WaitsForHandOver(after),
 		confirmsDeletion(before, after),
-		t.reconciler.states.contradicts(after): // By a former leader.
+		t.reconciler.states.contradicts(after): // A former leader wrote the status.
 		return true
 	}
 	return becameUnhealthy(before, after)
 }
 
-// holdChanged reports whether a hold has changed, and marks the held objects to be checked if so.
+// holdChanged reports whether a hold has changed; if so, it marks the objects with a hold for a check.
 func (t *Triggers) holdChanged(before, after *resourcesv1alpha1.ManagedResource) bool {
 	changed := !meta.SameHold(before, after)
 	if changed {
@@ -161,7 +161,8 @@ func becameUnhealthy(before, after *resourcesv1alpha1.ManagedResource) bool {
 	return is == resourcesv1alpha1.ConditionFalse && (was == "" || was == resourcesv1alpha1.ConditionTrue)
 }
 
-// Triggers put ManagedResources into the queue for reasons that are no events of their own: Secrets and drift.
+// Triggers enqueues ManagedResources for reasons other than their own events: changes of Secrets, drift, and the end
+// of holds.
 type Triggers struct {
 	reconciler *Reconciler
 
@@ -172,10 +173,9 @@ func (t *Triggers) add(owner objects.Owner, after time.Duration) {
 	t.queue.AddAfter(reconcile.Request{NamespacedName: owner}, after)
 }
 
-// Drift enqueues the ManagedResource of an object that may not be in sync any more. An object that is not repaired at
-// once is reported at once. These changes are expected and do not count as drift, but enqueue the ManagedResource
-// nevertheless: a run is deleting the object, for good or to create it anew; the object was terminating; the object is
-// to be written once more.
+// Drift enqueues the ManagedResource of an object that may not be in sync any more. If the repair is delayed, the
+// drift is reported at once. Expected changes also enqueue the ManagedResource, but do not count as drift: a run is
+// deleting the object, perhaps to recreate it; the object was terminating; or its write is to be repeated.
 func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	r := t.reconciler
 	recorded := r.Tracker.Get(key)
@@ -187,9 +187,9 @@ func (t *Triggers) Drift(owner objects.Owner, key objects.ID) {
 	t.add(owner, r.Tracker.Drift(key, r.Clock.Now(), objects.DriftNoticed).Due)
 }
 
-// Sweep checks objects when holds on them end, and wakes, once a sync period, the ManagedResources with objects that
-// are out of sync, that the API server kept only a part of some time ago, or that no watch covers. The others are skipped:
-// with a queue entry each, an idle process would spend all its time on finding nothing to do.
+// Sweep checks objects when their holds end. Once a sync period, it enqueues the ManagedResources with objects that
+// are out of sync, of which the API server kept only a part some time ago, or that no watch covers. It skips the
+// others, because an idle process would otherwise be busy with runs that have nothing to do.
 func (t *Triggers) Sweep(ctx context.Context) error {
 	r := t.reconciler
 	ticker := time.NewTicker(r.Config.SyncPeriod.Duration)
@@ -217,7 +217,7 @@ func (t *Triggers) sweep() {
 	for _, owner := range t.applied() {
 		state := r.states.of(owner)
 		if r.Clock.Now().Before(state.Retry.Until) {
-			continue // Its next run is due at another time.
+			continue // Its next run is already scheduled.
 		}
 		if state.IsOutOfSync() || !r.allInSync(owner) {
 			t.add(owner, r.spread())
@@ -225,8 +225,8 @@ func (t *Triggers) sweep() {
 	}
 }
 
-// SecretChanged enqueues the ManagedResources of a Secret that was written (MRT-4), or is gone if version is empty
-// (MRB-21).
+// SecretChanged enqueues the ManagedResources that read a Secret which was written (MRT-4), or deleted if version is
+// empty (MRB-21).
 func (t *Triggers) SecretChanged(secret types.NamespacedName, version string) {
 	for _, owner := range t.reconciler.states.secretChanged(secret, version) {
 		t.add(owner, 0)

@@ -7,14 +7,15 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// unhealthy is a condition whose status is a fault: the labels of its series, in their order, and since when.
+// unhealthy is a condition with an undesired status: the label values of its series, in order, and the time of its
+// last transition.
 type unhealthy struct {
 	labels [4]string
 	since  float64
 }
 
-// unhealthyOf returns the conditions of a ManagedResource that are not as they should be. A condition that is not
-// known yet is none of them, so that there are as many series as failures.
+// unhealthyOf returns the conditions of a ManagedResource with an undesired status. It omits conditions that are
+// still unknown, so that there are as many series as failures.
 func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	var all []unhealthy
 	for _, c := range mr.Status.Conditions {
@@ -30,8 +31,8 @@ func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	return all
 }
 
-// Follow returns a handler of a cache that keeps the series of ManagedResources that have a fault or are ignored.
-// ManagedResources of other classes have no series.
+// Follow returns a handler for a cache of ManagedResources that updates the series of the unhealthy and the ignored
+// ones. ManagedResources of other classes have no series.
 func (m *Metrics) Follow(class meta.Class) cache.ResourceEventHandler {
 	of := func(object any) *resourcesv1alpha1.ManagedResource {
 		if mr, ok := object.(*resourcesv1alpha1.ManagedResource); ok && class.Handles(mr) {

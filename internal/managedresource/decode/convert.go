@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// refusal is the reason why a value is not decoded. It has no text of a parser or a decompressor, which may quote
-// content of a Secret.
+// refusal is the reason why a value is not decoded. It never includes messages of a parser or a decompressor, which
+// may quote content of a Secret.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -30,8 +30,8 @@ const (
 	errScalar      refusal = "document is a scalar, want a mapping"
 )
 
-// converter turns the values of the YAML parser into those of the same document in JSON. As mappings have no order, it
-// visits all values before it reports a fault: the same document always has the same error.
+// converter converts values of the YAML parser to the values of the same document in JSON. It visits all values
+// before it reports an error: the order of mappings is random, and the same document must always have the same error.
 type converter struct {
 	key, sameKeys, binary, number bool
 }
@@ -50,7 +50,7 @@ func (c *converter) err() error {
 	return nil
 }
 
-// convert returns a value that shares lists with the one of the parser.
+// convert converts lists in place.
 func (c *converter) convert(value any) any {
 	switch value := value.(type) {
 	case nil, bool:
@@ -58,7 +58,7 @@ func (c *converter) convert(value any) any {
 	case int:
 		return int64(value)
 	case string:
-		// The parser checked the text, but not what it decoded itself.
+		// The parser checked the text, but not the values that it decoded from escapes or base64.
 		c.binary = c.binary || !utf8.ValidString(value)
 		return value
 	case []any:
@@ -73,8 +73,8 @@ func (c *converter) convert(value any) any {
 	}
 }
 
-// mapping makes texts of the keys. Of a key that is there twice the parser has kept the last; which of two is the last
-// that only JSON takes for the same it does not tell.
+// mapping converts the keys to strings. It refuses keys that are the same in JSON only, because it is unknown which
+// of them is the last. The parser has already dropped all but the last of keys that are the same in YAML.
 func (c *converter) mapping(value map[any]any) map[string]any {
 	result := make(map[string]any, len(value))
 	for key, v := range value {
@@ -88,7 +88,7 @@ func (c *converter) mapping(value map[any]any) map[string]any {
 	return result
 }
 
-// keyText is a key as YAML writes it.
+// keyText returns a key as a string, in the notation of YAML.
 func keyText(key any) (string, bool) {
 	switch key := key.(type) {
 	case string:
@@ -102,7 +102,7 @@ func keyText(key any) (string, bool) {
 	return "", false
 }
 
-// convertNumber leaves it to JSON which numbers are integers.
+// convertNumber converts numbers through JSON, which decides which of them are integers.
 func (c *converter) convertNumber(value any) (number any) {
 	raw, err := stdjson.Marshal(value)
 	if err != nil || json.Unmarshal(raw, &number) != nil {

@@ -16,18 +16,19 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Source is one Secret: where it is, and its data.
+// Source is one Secret, with its name and its data.
 type Source struct {
 	Secret types.NamespacedName
 	Data   map[string][]byte
 }
 
-// Place is the place of a document.
+// Place is the place of a document in the Secrets.
 type Place struct {
 	Secret types.NamespacedName
-	// Key is the data key.
+	// Key is a key in the data of the Secret.
 	Key string
-	// Index counts the documents of the key from 0, skipped and failed ones included (MRD-5).
+	// Index is the number of the document in the key, from 0; skipped documents and documents with errors count
+	// (MRD-5).
 	Index int
 }
 
@@ -35,18 +36,18 @@ func (p Place) String() string {
 	return fmt.Sprintf("index %d in '%s' in secret '%s'", p.Index, p.Key, p.Secret)
 }
 
-// Object is a decoded document and where it stands.
+// Object is a decoded document and its place.
 type Object struct {
 	*unstructured.Unstructured
 	Place Place
 }
 
-// Released reports whether the object is to be released: mode Ignore (MRO-1).
+// Released reports whether the object has mode Ignore, and must be released (MRO-1).
 func (o Object) Released() bool {
 	return o.GetAnnotations()[resourcesv1alpha1.AnnotationMode] == resourcesv1alpha1.ModeIgnore
 }
 
-// Error names a document that could not be decoded, and its fault (MRD-5).
+// Error is the error of a document that could not be decoded (MRD-5).
 type Error struct {
 	Place Place
 	Err   error
@@ -60,22 +61,22 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Result is the decoded content of a ManagedResource's Secrets.
 type Result struct {
-	// Objects in the order in which they were read.
+	// Objects are in the order in which they were read.
 	Objects []Object
-	// Errors of the documents that could not be decoded (MRD-6).
+	// Errors has an error for each document that could not be decoded (MRD-6).
 	Errors []*Error
 
 	values []countedValue
 }
 
-// countedValue is a raw value and how many of its objects count for the checksum.
+// countedValue is a raw value, with the number of its objects that count for the checksum.
 type countedValue struct {
 	value []byte
 	count int
 }
 
-// Checksum is that of the raw values, each as often as it has objects that are not released (MRD-17). For a large
-// Secret with many objects it costs more than all the rest of decoding: who knows it already must not ask again.
+// Checksum returns the checksum of the raw values, each repeated for each of its objects that is not released
+// (MRD-17). For a large Secret with many objects it takes longer than decoding: callers keep the result.
 func (r *Result) Checksum() string {
 	digest := sha256.New()
 	for _, v := range r.values {
@@ -86,9 +87,9 @@ func (r *Result) Checksum() string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). Documents that could not
-// be decoded are in Result.Errors; if the Secrets exceed what a ManagedResource may have, that is the only error, and
-// there are no objects. It always ends, with an error only if the context does.
+// Decode reads all documents of the Secrets, in the given order; keys in byte order (MRD-1). Result.Errors has an
+// error for each document that could not be decoded. If the Secrets exceed the limits of a ManagedResource, this is
+// the only error, and there are no objects. Decode returns an error only if the context ends.
 func Decode(ctx context.Context, sources []Source) (Result, error) {
 	left := newBudget()
 	if place, err := measure(ctx, sources, left); ctx.Err() != nil {
@@ -97,7 +98,7 @@ func Decode(ctx context.Context, sources []Source) (Result, error) {
 		return Result{Errors: []*Error{{Place: place, Err: err}}}, nil
 	}
 	var result Result
-	left.documents = maxDocuments // They were counted as parts; JSON has more than one in a part.
+	left.documents = maxDocuments // measure counted parts, and a part may have many JSON documents.
 	for place, value := range values(sources) {
 		objects, errs := decodeValue(ctx, place, value, left)
 		if err := ctx.Err(); err != nil {
@@ -118,7 +119,7 @@ func Decode(ctx context.Context, sources []Source) (Result, error) {
 	return result, nil
 }
 
-// values are the data of the Secrets in the order in which they are read.
+// values yields the data of the Secrets in the order in which they are read.
 func values(sources []Source) iter.Seq2[Place, []byte] {
 	return func(yield func(Place, []byte) bool) {
 		for _, source := range sources {
@@ -131,7 +132,8 @@ func values(sources []Source) iter.Seq2[Place, []byte] {
 	}
 }
 
-// measure takes the Secrets from the budget of a ManagedResource, and returns where it is exceeded, if it is.
+// measure subtracts the Secrets from the budget of a ManagedResource, and returns the place that exceeds it, with an
+// error.
 func measure(ctx context.Context, sources []Source, left *budget) (Place, error) {
 	if len(sources) > maxSecrets {
 		return Place{Secret: sources[maxSecrets].Secret},
@@ -145,11 +147,10 @@ func measure(ctx context.Context, sources []Source, left *budget) (Place, error)
 	return Place{}, nil
 }
 
-// shownErrors is the number of errors that a message names, each with its place; a user corrects no more of them at a
-// time.
+// shownErrors is the number of errors in a message, each with its place: a user corrects no more of them at a time.
 const shownErrors = 20
 
-// ErrorsMessage joins the errors the way the condition shows them (MRS-10), the first ones by name.
+// ErrorsMessage joins the errors for the condition (MRS-10): the first ones in full, and the number of the others.
 func ErrorsMessage(errs []*Error) string {
 	texts := make([]string, 0, shownErrors+1)
 	for _, err := range errs[:min(len(errs), shownErrors)] {

@@ -6,31 +6,32 @@ import (
 	"io"
 )
 
-// One budget is for all Secrets and keys of a ManagedResource. It is checked before anything is decoded, so that what
-// exceeds it costs a stream through a buffer; what a document may have is checked before that document is parsed.
-// Refused input therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB) and one document with what a
-// parser makes of it.
+// All Secrets and keys of a ManagedResource share one budget. It is checked before anything is decoded, so that input
+// that exceeds it is only streamed through a buffer. The limits of a document are checked before the document is
+// parsed. Refused input therefore needs at most 64 MiB: the values, the window of Brotli (16 MiB), and one document
+// with the memory of its parser.
 const (
-	// maxSecrets limits the Secrets. Even one object for each would be a thousand reads at every start.
+	// maxSecrets limits the number of Secrets: even with one object each, they need a thousand reads at every start.
 	maxSecrets = 1000
 	// maxValueBytes limits the values as they are stored: sixteen Secrets of the largest size (1 MiB).
 	maxValueBytes = 16 << 20
-	// maxPlainBytes limits the values once decompressed, with aliases expanded. Manifests compress ten- to thirtyfold; a
-	// bomb does so thousandfold.
+	// maxPlainBytes limits the decompressed values, with aliases expanded. Manifests compress ten- to thirtyfold,
+	// decompression bombs a thousandfold.
 	maxPlainBytes = 32 << 20
-	// maxDocuments limits the documents. The inventory of 20,000 objects alone would exceed what etcd stores.
+	// maxDocuments limits the number of documents. The inventory of 20,000 objects alone exceeds the limit of etcd.
 	maxDocuments = 20_000
-	// maxNodes limits the nodes, that is scalars, lists and mappings, as counted by YAMLNodes and JSONNodes, or by Expand
-	// if there are aliases. The definitions of the largest operators, some 70,000 lines, count 200,000. A node costs up to
-	// 300 bytes while it is kept.
+	// maxNodes limits the number of nodes, which are scalars, lists and mappings, as counted by YAMLNodes and
+	// JSONNodes, or by Expand if there are aliases. The definitions of the largest operators, some 70,000 lines, have
+	// 200,000 nodes. Each node in memory takes up to 300 bytes.
 	maxNodes = 500_000
 
-	// maxDocumentBytes limits one document, as JSON, too: etcd takes 1.5 MiB with a write, and indentation needs some.
+	// maxDocumentBytes limits one document, also in its JSON form: etcd accepts writes of 1.5 MiB, and the rest is
+	// for indentation.
 	maxDocumentBytes = 2 << 20
-	// maxDocumentNodes limits the nodes of one document. The largest definitions, some 30,000 lines, count 80,000. While a
-	// document is parsed a counted node costs up to 500 bytes.
+	// maxDocumentNodes limits the nodes of one document. The largest definitions, some 30,000 lines, have 80,000
+	// nodes. While a document is parsed, each counted node takes up to 500 bytes.
 	maxDocumentNodes = 100_000
-	// maxDepth limits the nesting of a document. The deepest built-in kinds nest some 20 levels, CRD schemas some 60.
+	// maxDepth limits the nesting of a document. The deepest built-in kinds have some 20 levels, CRD schemas some 60.
 	maxDepth = 256
 )
 
@@ -46,8 +47,8 @@ type Sources struct {
 	bytes int
 }
 
-// Add appends a Secret, and reports whether there is any use in reading more: not once they exceed what a
-// ManagedResource may have.
+// Add appends a Secret, and returns false once the Secrets exceed the limits of a ManagedResource, so that the caller
+// can stop reading.
 func (s *Sources) Add(source Source) bool {
 	s.All = append(s.All, source)
 	for _, value := range source.Data {
@@ -56,18 +57,18 @@ func (s *Sources) Add(source Source) bool {
 	return s.bytes <= maxValueBytes && len(s.All) <= maxSecrets
 }
 
-// budget has the remaining limits of a ManagedResource.
+// budget is the remaining part of the limits of a ManagedResource.
 type budget struct {
 	valueBytes, plainBytes, documents, nodes int
 	buffers                                  buffers
 
-	// expansions has an entry for each part of the values that may be a YAML document with aliases, once its value was
-	// measured, and for no other: counting them takes a parser, and as much memory as decoding.
+	// expansions has the measured size of exactly those parts that may be YAML documents with aliases. It avoids a
+	// second measurement, which needs a parser and as much memory as decoding.
 	expansions map[spot]expansion
 }
 
-// spot is the beginning of a part. The value is identified by its address in memory: a Secret that is named twice may
-// have been read in two forms.
+// spot identifies a part by its first line and by the address of its value in memory: a Secret that is named twice
+// may have been read in two versions.
 type spot struct {
 	value *byte
 	line  int
@@ -78,8 +79,8 @@ func newBudget() *budget {
 		expansions: map[spot]expansion{}}
 }
 
-// spend measures a value, and returns an error if the budget is exceeded. A fault of the value itself is no such error:
-// it is found again when the value is decoded.
+// spend measures a value, and returns an error if the budget is exceeded. Errors in the value itself are left to its
+// decoding.
 func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 	if b.valueBytes -= len(value); b.valueBytes < 0 {
 		return fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here", maxValueBytes>>20)
@@ -99,7 +100,7 @@ func (b *budget) spend(ctx context.Context, key string, value []byte) error {
 		counts := part.size()
 		b.documents--
 		b.nodes -= counts.nodes
-		b.plainBytes -= counts.bytes - len(part.text) // The text itself was taken when it was read.
+		b.plainBytes -= counts.bytes - len(part.text) // The text itself was subtracted when it was read.
 		switch {
 		case b.documents < 0:
 			return fmt.Errorf("the Secrets of the ManagedResource have more than %d documents up to here", maxDocuments)
@@ -117,7 +118,7 @@ var errNodes = fmt.Errorf("the Secrets of the ManagedResource have more than %d 
 var errPlainBytes = fmt.Errorf("the Secrets of the ManagedResource have more than %d MiB up to here when decompressed and with aliases expanded",
 	maxPlainBytes>>20)
 
-// countingReader ends with errPlainBytes when more was read than is left.
+// countingReader returns errPlainBytes once more bytes were read than the budget has left.
 type countingReader struct {
 	reader io.Reader
 	left   *int
@@ -131,7 +132,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDepth refuses documents that nest too deeply for the recursive functions that follow.
+// checkDepth refuses documents that are nested too deeply for recursive functions.
 func checkDepth(value any, levels int) error {
 	if levels == 0 {
 		return errTooDeep

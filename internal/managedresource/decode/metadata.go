@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// checkMetadata refuses metadata whose strings are no strings: read as maps of strings they would silently be empty,
-// and with them control annotations such as ignore or mode (MRB-14). Pod templates are part of it, as labels go there,
-// too.
+// checkMetadata refuses metadata with values that must be strings and are not: they would silently be ignored, and
+// with them control annotations such as ignore or mode (MRB-14). It also checks the metadata of Pod templates,
+// because labels are injected there.
 func checkMetadata(object map[string]any) error {
 	if err := checkMeta(object["metadata"], "metadata"); err != nil {
 		return err
@@ -57,7 +57,7 @@ func checkLabels(value any, path string) error {
 			keys := slices.Sorted(maps.Keys(entries))
 			for i, key := range keys {
 				if _, ok := entries[key].(string); !ok {
-					// The key is content of a Secret; its place in the order of keys is not.
+					// The key is content of a Secret, but its place in the sorted keys is not.
 					return fmt.Errorf("%s.%s: entry %d of %d, in the order of keys: must be a string, is %s (quote it)", path, field,
 						i+1, len(keys), typeName(entries[key]))
 				}

@@ -22,14 +22,14 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// buffers are reused for one value after the other.
+// buffers are reused for all values.
 type buffers struct {
 	brotli brotli.Reader
 	reader bufio.Reader
 	text   []byte
 }
 
-// open returns the plain text of a value.
+// open returns a reader of the decompressed text of a value.
 func (b *buffers) open(key string, value []byte) (io.Reader, error) {
 	switch {
 	case !strings.HasSuffix(key, resourcesv1alpha1.BrotliSuffix):
@@ -37,11 +37,11 @@ func (b *buffers) open(key string, value []byte) (io.Reader, error) {
 	case len(value) == 0:
 		return nil, errBrotliEmpty
 	}
-	_ = b.brotli.Reset(bytes.NewReader(value)) // It never fails.
+	_ = b.brotli.Reset(bytes.NewReader(value)) // Reset never returns an error here.
 	return &b.brotli, nil
 }
 
-// size is a document's share of the budget.
+// size is the share of a document in the budget.
 type size struct{ nodes, bytes int }
 
 // expansion is the size of a document with its aliases expanded, or the error of measuring it.
@@ -50,7 +50,7 @@ type expansion struct {
 	err error
 }
 
-// expand counts no further than one more than a document may have.
+// expand measures a document with its aliases expanded. It stops counting one above the limit of a document.
 func expand(document []byte) expansion {
 	all, err := boundedyaml.Expand(document,
 		boundedyaml.Size{Nodes: maxDocumentNodes, Bytes: maxDocumentBytes, Depth: maxDepth})
@@ -60,18 +60,18 @@ func expand(document []byte) expansion {
 // part is the text between two separators: a YAML document, or JSON objects. It is valid until the next part.
 type part struct {
 	text []byte
-	// line is the number of the first line, from 1.
+	// line is the number of the first line in the value, from 1.
 	line int
 	// err is set if the text could not be read to its end, or is too large.
 	err error
-	// expanded is the expansion of a YAML document with aliases; zero if it has none.
+	// expanded is the expansion of a YAML document with aliases; zero if there are no aliases.
 	expanded expansion
-	// goesOn is set if no separator follows. Such a part holds JSON objects and nothing else, and so does the one
-	// after it.
+	// goesOn is set if the text continues in the next part without a separator. Both parts then have JSON objects
+	// only.
 	goesOn bool
-	// before is the number of bytes between the last separator and the part, if one that goesOn was before it.
+	// before is the number of bytes between the last separator and the part, if they were yielded as an earlier part.
 	before int
-	// broken is set after an error in JSON objects: the rest up to the next separator is skipped.
+	// broken is set after an error in JSON objects: the text up to the next separator is skipped.
 	broken bool
 }
 
@@ -79,8 +79,8 @@ func (p *part) isJSON() bool {
 	return p.before > 0 || bytes.HasPrefix(bytes.TrimSpace(p.text), []byte("{"))
 }
 
-// size returns the part of it that is parsed. Of a YAML document with too many nodes none is; text that looks like
-// JSON may be any number of documents, and if it turns out to be YAML, its nodes are counted again then.
+// size returns the size of the text that will be parsed. A YAML document with too many nodes is never parsed. Text
+// that looks like JSON may have any number of documents; if it is YAML after all, its nodes are counted again then.
 func (p *part) size() size {
 	nodes := 0
 	if p.isJSON() {
@@ -91,7 +91,7 @@ func (p *part) size() size {
 	return size{nodes: max(nodes, min(p.expanded.Nodes, maxDocumentNodes)), bytes: max(len(p.text), p.expanded.Bytes)}
 }
 
-// hasAliases reports whether it may be a YAML document with aliases that is parsed.
+// hasAliases reports whether the part may be a YAML document with aliases that will be parsed.
 func (p *part) hasAliases() bool {
 	return !p.goesOn && p.before == 0 && boundedyaml.MayHaveAliases(p.text) &&
 		boundedyaml.YAMLNodes(p.text) <= maxDocumentNodes && utf8.Valid(p.text)
@@ -99,11 +99,11 @@ func (p *part) hasAliases() bool {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// parts splits a stream at its separators: lines that start with "---" and go on with nothing, a comment or content
-// that belongs to the next document. No JSON value and no block scalar can contain such a line. JSON objects that are
-// too large for one part are split between objects, too. Empty parts are left out.
+// parts splits a stream at its separators: lines that start with "---", followed by nothing, a comment, or content of
+// the next document. No JSON value and no block scalar can contain such a line. JSON that is too large for one part
+// is also split between objects. Empty parts are left out.
 //
-// It is one loop over chunks whose state is five variables; two functions would hand all of them to each other.
+// It is one loop over chunks, because two functions would have to share all of its five variables.
 func (b *buffers) parts(stream io.Reader) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		reader := &b.reader
@@ -163,7 +163,8 @@ func (p *part) add(chunk []byte) {
 	}
 }
 
-// handOver yields the complete JSON objects, if there are any, and keeps the rest. It returns the result of yield.
+// handOver yields the complete JSON objects, if there are any, and keeps the rest of the text. It returns the result
+// of yield.
 func (p *part) handOver(yield func(*part) bool) bool {
 	end := completeObjects(p.text)
 	if end == 0 {
@@ -185,7 +186,7 @@ func (p *part) handOver(yield func(*part) bool) bool {
 	return true
 }
 
-// completeObjects returns where the last JSON value ends that is complete; 0 if none is.
+// completeObjects returns the end of the last complete JSON value; 0 if there is none.
 func completeObjects(text []byte) int {
 	end := 0
 	for offset, open := range boundedyaml.Brackets(text) {
@@ -196,7 +197,8 @@ func completeObjects(text []byte) int {
 	return end
 }
 
-// separator reports whether a line separates documents, and returns what of it belongs to the next one.
+// separator reports whether a line separates documents, and returns the part of the line that belongs to the next
+// document.
 func separator(line []byte) ([]byte, bool) {
 	rest, found := bytes.CutPrefix(line, []byte("---"))
 	if !found || len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) < 0 {
@@ -208,7 +210,7 @@ func separator(line []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// blank reports whether a line surely holds nothing but a comment.
+// blank reports whether a line certainly has nothing but a comment.
 func blank(line []byte) bool {
 	text := bytes.TrimLeft(line, " \t\r\n")
 	if len(text) == 0 || text[0] != '#' {
@@ -218,16 +220,15 @@ func blank(line []byte) bool {
 	return whole && !bytes.ContainsAny(bytes.TrimSuffix(text, []byte("\r")), otherEnds)
 }
 
-// otherEnds are the line breaks that only YAML knows.
+// otherEnds are the line breaks of YAML that no other format has.
 const otherEnds = "\r\u0085\u2028\u2029"
 
-// document is one document of a stream: its content, nil if it is empty, or why it could not be read.
+// document is one document of a stream: its content, nil if it is empty, or the error of reading it.
 type document struct {
 	content map[string]any
 	err     error
 }
 
-// documents reads the documents of a part.
 func (p *part) documents(left *budget) iter.Seq[document] {
 	return func(yield func(document) bool) {
 		if p.err != nil {
@@ -243,7 +244,7 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 				}
 				return
 			}
-			// It was counted as JSON, and is YAML in flow style.
+			// It was counted as JSON, but is YAML in flow style.
 			left.nodes -= min(boundedyaml.YAMLNodes(p.text), maxDocumentNodes)
 		}
 		if left.nodes < 0 {
@@ -254,8 +255,8 @@ func (p *part) documents(left *budget) iter.Seq[document] {
 	}
 }
 
-// jsonObjects reads JSON objects that follow one another. It is not ok when at most one object came before an error:
-// then the part may be YAML in flow style, which is not split.
+// jsonObjects reads JSON objects that follow one another. It returns false if an error follows at most one object:
+// the part may then be YAML in flow style, which is not split.
 func (p *part) jsonObjects() ([]document, bool) {
 	var result []document
 	decoder := stdjson.NewDecoder(bytes.NewReader(p.text))
@@ -309,8 +310,8 @@ func (p *part) yamlDocument() document {
 	return newDocument(value)
 }
 
-// checkText refuses a YAML document that is too large or too dense, without following its aliases. The parser would
-// take UTF-16, too, in which nothing can be counted.
+// checkText refuses a YAML document that is too large or has too many nodes, without expanding its aliases. It
+// refuses UTF-16, which the parser accepts, because nothing can be counted in it.
 func (p *part) checkText() error {
 	switch {
 	case !utf8.Valid(p.text):
@@ -324,14 +325,14 @@ func (p *part) checkText() error {
 	case p.expanded.Depth > maxDepth:
 		return errTooDeep
 	case p.expanded.err != nil:
-		// The size is unknown. If the other parser finds a fault of syntax, its error explains why the document cannot
-		// be parsed.
+		// The size is unknown. A syntax error of the other parser, if there is one, explains better why the document
+		// cannot be parsed.
 		return cmp.Or(p.checkSyntax(), p.invalid(p.expanded.err))
 	}
 	return nil
 }
 
-// place matches what the YAML parser itself puts before its messages.
+// place matches the prefix of the messages of the YAML parser.
 var place = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n  )?line ([0-9]{1,9}): `)
 
 // invalid returns an error with the place at which the YAML parser stopped.
@@ -344,8 +345,8 @@ func (p *part) invalid(err error) error {
 	return fmt.Errorf("invalid YAML in the document that begins at line %d of the value", p.line)
 }
 
-// hasMark reports whether there is a mark between documents that did not separate parts: the end of a document, or any
-// mark after one of otherEnds.
+// hasMark reports whether the text has a mark between documents that did not separate parts: the end of a document,
+// or any mark after one of otherEnds.
 func hasMark(part []byte) bool {
 	for _, mark := range []string{"---", "..."} {
 		for at := 0; ; at += len(mark) {
@@ -363,9 +364,8 @@ func hasMark(part []byte) bool {
 	return false
 }
 
-// mayGoOn reports whether something may follow a document that is not null, without parsing it. A mapping whose first
-// key stands at the beginning of its line goes on to the next mark: all that follows is part of it, or an error at
-// which the parser stops.
+// mayGoOn reports whether another document may follow the first one, without parsing it. A mapping whose first key is
+// at the beginning of a line continues to the next mark: the parser reports anything else as an error.
 func mayGoOn(part []byte) bool {
 	if hasMark(part) {
 		return true
@@ -381,8 +381,8 @@ func mayGoOn(part []byte) bool {
 	return false
 }
 
-// checkSyntax refuses text that is no YAML, and more than one document with comments after it; the parser would
-// silently leave out the rest, such as one brace too many (MRB-1).
+// checkSyntax refuses text that is no YAML, and text with more than one document. The parser would silently ignore
+// everything after the first one, such as one brace too many (MRB-1).
 func (p *part) checkSyntax() error {
 	decoder := goyaml.NewDecoder(bytes.NewReader(p.text))
 	if err := decoder.Decode(&unread{}); errors.Is(err, io.EOF) {
@@ -396,7 +396,7 @@ func (p *part) checkSyntax() error {
 	return nil
 }
 
-// unread takes any document and nothing of it: only its syntax counts, and no alias is followed.
+// unread decodes nothing: only the syntax of a document is checked, and no alias is expanded.
 type unread struct{}
 
 // UnmarshalYAML implements yaml.Unmarshaler.

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 )
 
-// Reads returns the engine's reads of the source; in the target it may read and write every kind that ManagedResources
-// describe.
+// Reads returns the permissions of the engine to read the source. In the target, the engine may read and write every
+// kind that a ManagedResource may contain.
 func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	all := []feature.Read{
 		{Cluster: feature.Source, Kind: resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"),
@@ -34,7 +34,7 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Writes returns the engine's writes.
+// Writes returns the permissions of the engine to write to the source.
 func Writes(cfg *config.ResourceManagerConfiguration) []feature.Write {
 	all := []feature.Write{
 		{Cluster: feature.Source, Group: resourcesv1alpha1.GroupName, Resource: "managedresources", Verbs: []string{"patch"}},

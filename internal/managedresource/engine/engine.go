@@ -1,8 +1,8 @@
-// Package engine puts the parts that keep ManagedResources together: readers and watches of the source, writers and
-// watches of the target, the tracker between them, and the controllers over all of it.
+// Package engine connects the parts that reconcile ManagedResources: readers and watches of the source, writers and
+// watches of the target, the tracker between them, and the controllers.
 //
-// The executable constructs it with real clusters, the simulation with simulated ones: the parts in between are the
-// same. It must not know the parts that a process has once, such as ports, signals, election and probes.
+// The executable constructs an engine with real clusters, the simulation with simulated ones. The package must not
+// depend on the parts that a process has once, such as ports, signals, leader election and probes.
 package engine
 
 import (
@@ -36,23 +36,24 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 )
 
-// Options are all that an engine needs; each is required, unless it says otherwise.
+// Options are the dependencies of an engine. Each is required unless its comment says otherwise.
 type Options struct {
 	Config *config.ResourceManagerConfiguration
-	// Manager runs the controllers, with Scheme.
+	// Manager runs the controllers. Its scheme is Scheme.
 	Manager manager.Manager
-	// Source is the client of the source for built-in kinds; Connection is for ManagedResources, which are cached.
+	// Source is the client of the source for built-in kinds; Connection is used for the cache of ManagedResources.
 	Source     kubernetes.Interface
 	Connection cluster.Connection
 	Target     cluster.Connection
-	// Marked unmarks what applied objects refer to; nil if the garbage collector is off.
+	// Marked removes the deletion marks of ConfigMaps and Secrets that applied objects refer to; nil if the garbage
+	// collector is off.
 	Marked *marked.Set
 	// SameCluster is true if the target is the source.
 	SameCluster bool
-	// Identified, if it is set, is called once on the leader, as soon as the identity of the source is known: what else it
-	// runs begins then.
+	// Identified, if set, is called once on the leader, as soon as the identity of the source is known: other parts
+	// of the leader can then start.
 	Identified func()
-	// Begun, if it is set, is called once, as soon as the controllers have been added.
+	// Begun, if set, is called once, as soon as the controllers have been added.
 	Begun    func()
 	Clock    clock.PassiveClock
 	Registry prometheus.Registerer
@@ -68,11 +69,11 @@ type Engine struct {
 
 	mu      sync.Mutex
 	current *run
-	// waiting is the reason why the engine waits at its start; nil if it does not wait.
+	// waiting is the reason why the engine waits during its start; nil if it does not wait.
 	waiting error
 }
 
-// run is the engine from one start to the next: all that it knows of the clusters ends with it.
+// run is the engine between two starts. Everything in memory about the clusters ends with it.
 type run struct {
 	*Engine
 	// source has the cache of the ManagedResources.
@@ -81,11 +82,11 @@ type run struct {
 	watches *target.Watches
 	tracker *objects.Tracker
 	secrets *source.Secrets
-	// restored takes the proof that a store was restored.
+	// restored receives the proof that a store was restored.
 	restored chan string
 }
 
-// Scheme returns the kinds that the manager must know.
+// Scheme returns the scheme that the manager must have.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -96,7 +97,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// New returns an engine. It sends nothing before it is started.
+// New returns an engine. It sends no requests before it is started.
 func New(options Options) (*Engine, error) {
 	for _, once := range []*func(){&options.Identified, &options.Begun} {
 		if *once != nil {
@@ -138,21 +139,20 @@ func (e *Engine) newRun() (*run, error) {
 	return r, nil
 }
 
-// TakeLocks takes and releases the locks of the engine, which all runs need (PRC-59).
+// TakeLocks takes and releases the locks that all runs need. It blocks if one of them is never released (PRC-59).
 func (e *Engine) TakeLocks() {
 	r := e.present()
 	r.tracker.Get(objects.ID{})
 	r.watches.TakeLocks()
 }
 
-// present returns the present run.
 func (e *Engine) present() *run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.current
 }
 
-// ManagedResources returns those in the cache, which must not be changed.
+// ManagedResources returns the ManagedResources in the cache, which must not be changed.
 func (e *Engine) ManagedResources(ctx context.Context) (*resourcesv1alpha1.ManagedResourceList, error) {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	return list, e.present().source.Cache.List(ctx, list)
@@ -175,7 +175,7 @@ func (r *run) start(group *kit.Group) error {
 	if err := group.Add(r.source); err != nil {
 		return err
 	}
-	// The existing objects are asked of the cache before there are controllers.
+	// The informer lists the existing ManagedResources before the controllers are added.
 	informer, err := r.source.Cache.GetInformer(ctx, &resourcesv1alpha1.ManagedResource{},
 		cache.BlockUntilSynced(false))
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *run) start(group *kit.Group) error {
 		return err
 	}
 	reconciler, health := r.reconcilers(class, identity)
-	// ^No change of a Secret is missed from here on, and the watches know their Secrets before they begin.
+	// The subscription precedes the watches of Secrets and the first run, so that no change of a Secret is missed.
 	r.secrets.Subscribe(reconciler.Triggers.SecretChanged, reconciler.Triggers.SecretsMissed)
 	if err := group.Add(leaderOnly{r.secrets.Start}); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *run) start(group *kit.Group) error {
 	return nil
 }
 
-// reconcilers returns the controllers, which hear of objects and Secrets from now on.
+// reconcilers returns the controllers, and subscribes them to changes of objects and Secrets.
 func (r *run) reconcilers(class meta.Class,
 	identity string) (*controller.Reconciler, *healthcontroller.Reconciler) {
 	statuses := source.NewStatuses(r.source.Cache, r.source.Client, r.source.Client, r.Clock, r.events)
@@ -225,7 +225,7 @@ func (r *run) reconcilers(class meta.Class,
 	return reconciler, health
 }
 
-// addAll adds what the leader runs: the watches of the target, their audit, the sweep, and the controllers.
+// addAll adds the runnables of the leader: the watches of the target, their audit, the sweep, and the controllers.
 func (r *run) addAll(group *kit.Group, reconciler *controller.Reconciler, health *healthcontroller.Reconciler,
 	timeout time.Duration) error {
 	for _, run := range []func(context.Context) error{r.watches.Start, reconciler.Triggers.Sweep, r.audit(reconciler)} {
@@ -239,8 +239,8 @@ func (r *run) addAll(group *kit.Group, reconciler *controller.Reconciler, health
 	return health.AddToManager(group, r.source.Cache, timeout)
 }
 
-// expect gives the watches the existing objects. If that fails, the objects are read one by one, which takes longer
-// and has the same result.
+// expect passes the objects in the inventories to the watches of the target before they start. If that fails, the
+// objects are read one by one, which takes longer but has the same result.
 func (r *run) expect(ctx context.Context, reconciler *controller.Reconciler, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -249,7 +249,7 @@ func (r *run) expect(ctx context.Context, reconciler *controller.Reconciler, tim
 	}
 }
 
-// audit is the safety net under the watches of the target.
+// audit returns a runnable that finds changes that the watches of the target have missed.
 func (r *run) audit(reconciler *controller.Reconciler) func(context.Context) error {
 	period := r.Config.Controllers.ManagedResource.AuditPeriod.Duration
 	return func(ctx context.Context) error {
@@ -260,7 +260,7 @@ func (r *run) audit(reconciler *controller.Reconciler) func(context.Context) err
 	}
 }
 
-// leaderOnly is a runnable of the leader.
+// leaderOnly runs a function on the leader only.
 type leaderOnly struct{ start func(context.Context) error }
 
 func (l leaderOnly) Start(ctx context.Context) error { return l.start(ctx) }

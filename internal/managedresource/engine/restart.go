@@ -10,19 +10,19 @@ import (
 
 const (
 	// restartPause is the shortest time between two restarts of the engine because a store was restored. It doubles
-	// while restarts go on, up to restartPauseMost: an aggregated API that counts its versions backwards proves
-	// a restore again and again.
+	// with each restart, up to restartPauseMost: an aggregated API whose resource versions decrease looks like a
+	// restore again and again.
 	restartPause     = time.Minute
 	restartPauseMost = time.Hour
 )
 
-// restored is the error of a run that found a store restored to an earlier state.
+// restored is the error of a run that found that a store was restored to an earlier state.
 type restored struct{ proof string }
 
 func (r restored) Error() string { return "a store was restored to an earlier state: " + r.proof }
 
-// Start runs the engine until the context ends. If the store of the source or of the target was restored to an earlier
-// state, nothing that is known need be true any more, and the engine starts anew (MRB-47).
+// Start runs the engine until the context ends. If the store of the source or of the target was restored to an
+// earlier state, the engine restarts, because everything in memory may be wrong (MRB-47).
 func (e *Engine) Start(ctx context.Context) error {
 	defer e.events.End() // All senders of Events have ended by then.
 	var began time.Time
@@ -53,7 +53,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// storeRestored takes the proof that a store was restored. Only the first one counts.
+// storeRestored reports the proof that a store was restored. Only the first proof counts.
 func (r *run) storeRestored(proof string) {
 	select {
 	case r.restored <- proof:
@@ -61,7 +61,7 @@ func (r *run) storeRestored(proof string) {
 	}
 }
 
-// awaitRestore ends with an error once a store was restored, but not before a time.
+// awaitRestore returns an error once a store was restored, but not before the time earliest.
 func (r *run) awaitRestore(ctx context.Context, earliest time.Time) error {
 	select {
 	case <-ctx.Done():

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// startRetry is the pause between two attempts to reach a source that is away, startLimit the time limit of one.
+	// startRetry is the pause between two attempts to reach an unavailable source, startLimit the time limit of an
+	// attempt.
 	startRetry = 2 * time.Second
 	startLimit = 10 * time.Second
-	// startReport is the interval of logging a wait that goes on.
+	// startReport is the interval of log messages about a wait.
 	startReport = time.Minute
 )
 
 // Ready returns nil if ManagedResources can be applied, or if this instance does not lead. Otherwise it returns the
-// obstacle: the source is away, or a right is missing.
+// obstacle: the source is unavailable, or a permission is missing.
 func (e *Engine) Ready() error {
 	e.mu.Lock()
 	waiting, secrets := e.waiting, e.current.secrets
@@ -40,10 +41,10 @@ func (e *Engine) waitsFor(err error) {
 	e.waiting = err
 }
 
-// awaitSource returns the identity of the source once the source can be worked with. It waits as long as the source is
-// away or has no ManagedResources yet. It ends with an error that waiting does not solve, such as a source without an
-// identity (MRC-7). If a right is missing, it ends with an error that names the right after the time limit of the
-// caches.
+// awaitSource returns the identity of the source once the source is usable. It waits as long as the source is
+// unavailable or does not serve ManagedResources yet. It returns an error that waiting cannot resolve, such as a
+// source without an identity (MRC-7), at once. An error about a missing permission is returned after the time limit
+// of the caches.
 func (e *Engine) awaitSource(ctx context.Context) (string, error) {
 	defer e.waitsFor(nil)
 	began, reported := e.Clock.Now(), time.Time{}
@@ -76,8 +77,8 @@ func (e *Engine) trySource(ctx context.Context) (string, error) {
 	return identity, e.findManagedResources(ctx)
 }
 
-// findManagedResources asks for one ManagedResource of each namespace, which needs what the caches need: discovery and
-// rights.
+// findManagedResources lists one ManagedResource of each namespace: this needs discovery and permissions, like the
+// caches.
 func (e *Engine) findManagedResources(ctx context.Context) error {
 	namespaces := e.Config.SourceClientConnection.Namespaces
 	if len(namespaces) == 0 {

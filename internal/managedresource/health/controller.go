@@ -1,6 +1,6 @@
-// Package health assesses applied ManagedResources, and keeps their conditions ResourcesHealthy and
-// ResourcesProgressing. It reads the tracker, which the watches keep up to date, and writes a condition only if it
-// changes. The workers of the controllers health and health-progressing share one queue and do the same.
+// Package health keeps the conditions ResourcesHealthy and ResourcesProgressing of applied ManagedResources. It reads
+// the tracker, which the watches keep up to date, and writes a condition only if it changes. The workers of the
+// controllers health and health-progressing share one queue and do the same work.
 package health
 
 import (
@@ -42,44 +42,47 @@ const (
 
 const (
 	lastRetry = time.Minute
-	// completeLimit limits how long a missing object may take to be put back before it is reported, completeDelay is
-	// between two looks. An object is reported within three seconds (MRB-40): changeDelay, completeLimit, the second for
-	// which the condition may not be written again (MRB-39), and some requests.
+	// completeLimit limits the time in which a missing object may be created again before it is reported;
+	// completeDelay is the pause between two checks of it. An object is reported within three seconds (MRB-40):
+	// changeDelay, completeLimit, one second in which the condition may not be written again (MRB-39), and some
+	// requests.
 	completeDelay = 500 * time.Millisecond
 	completeLimit = 1800 * time.Millisecond
-	// unwatchedDelay is between two checks of objects whose end no watch will report. Each object costs a request a check:
-	// with unwatchedEach a ManagedResource sends at most twenty requests a second. A repair that is held because another
-	// writer keeps changing the object leaves the object unwatched for unwatchedSoon. A repair that is delayed on purpose
-	// may leave it unwatched for hours; then the pause between two checks grows with the time that this has lasted,
-	// divided by unwatchedShare.
+	// unwatchedDelay is the pause between two checks of objects whose deletion no watch will report. Each check needs
+	// one request for each object: with unwatchedEach, a ManagedResource sends at most twenty requests a second. A
+	// repair that is delayed because another writer keeps changing the object leaves the object unwatched for
+	// unwatchedSoon. A repair that is delayed by configuration may leave the object unwatched for hours: the pause
+	// then grows with this time, divided by unwatchedShare.
 	unwatchedDelay, unwatchedEach = time.Second, 50 * time.Millisecond
 	unwatchedSoon, unwatchedShare = 30 * time.Second, 10
-	// podsDelay is between two counts of the Pods of Deployments that have more than they want; it grows in the same way.
+	// podsDelay is the pause between two counts of the Pods of Deployments that have too many. It grows in the same
+	// way.
 	podsDelay = 3 * time.Second
-	// rarely is the number of periods between two checks of objects that watches keep up to date: a net below the net.
+	// rarely is the number of periods between two checks of objects that watches keep up to date, in case a watch has
+	// a bug.
 	rarely = 10
-	// changeDelay gathers the changes that arrive together.
+	// changeDelay is the time in which changes are gathered for one assessment.
 	changeDelay = 100 * time.Millisecond
-	// messagePause is between two writes of a condition of which only the message changes: a roll-out over many nodes
-	// would write the status for each of them.
+	// messagePause is the pause between two writes of a condition if only its message changes: a roll-out over many
+	// nodes would otherwise write the status for each node.
 	messagePause = 10 * time.Second
 )
 
-// Options are all that a reconciler needs; each is required.
+// Options are the dependencies of a Reconciler; each is required.
 type Options struct {
 	Config   config.HealthControllerConfig
 	Class    meta.Class
 	Statuses *source.Statuses
 	Clock    clock.PassiveClock
-	// Await reports whether the first check of the objects since the start is still to come: it finds more, at less
-	// cost.
+	// Await reports whether the first run since the start has not yet checked the objects. The assessment waits for
+	// it, because the run finds more, with fewer requests.
 	Await func(*resourcesv1alpha1.ManagedResource) bool
-	// Assess assesses the objects of the inventory; Confirm does so once more for objects that are reported though they
-	// seemed to be about to change.
+	// Assess assesses the objects of the inventory. Confirm assesses them again, for objects that are reported
+	// although a change of them seemed to be imminent.
 	Assess, Confirm func(context.Context, []resourcesv1alpha1.ObjectReference) (target.Assessment, error)
 }
 
-// Reconciler keeps the conditions of health of applied ManagedResources.
+// Reconciler keeps the health conditions of applied ManagedResources up to date.
 type Reconciler struct {
 	Options
 
@@ -88,17 +91,18 @@ type Reconciler struct {
 	known map[objects.Owner]*state
 }
 
-// state is the memory of one ManagedResource. A zero field is not set.
+// state is the data in memory about one ManagedResource. A zero field is unset.
 type state struct {
-	// unsettled is the time since which an object is missing that may be on its way back; unwatched the time since which
-	// there are objects whose end no watch will report; changed the time of the first event since the last assessment.
+	// unsettled is the time since which an object is missing that may soon exist again; unwatched is the time since
+	// which there are objects whose deletion no watch will report; changed is the time of the first event since the
+	// last assessment.
 	unsettled, unwatched, changed time.Time
-	// assessed has the conditions of the last assessment. It is set before the status is written, so that a different
-	// status afterwards is from another writer.
+	// assessed are the conditions of the last assessment. They are set before the status is written, so that a
+	// different status afterwards was written by another writer.
 	assessed []meta.ConditionChange
 }
 
-// New returns a reconciler.
+// New returns a Reconciler that has not assessed any ManagedResource yet.
 func New(o Options) *Reconciler { return &Reconciler{Options: o, known: map[objects.Owner]*state{}} }
 
 func (r *Reconciler) stateLocked(owner objects.Owner) *state {
@@ -124,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !r.concerns(mr) {
 		r.dropState(request.NamespacedName)
-		return reconcile.Result{}, nil // Ignored, being deleted, or somebody else's (MRH-1), perhaps only still (MRK-6).
+		return reconcile.Result{}, nil // Ignored, being deleted, or of another class (MRH-1, MRK-6).
 	}
 	heard := r.heard(request.NamespacedName)
 	if !isApplied(mr) || r.Await(mr) {
@@ -140,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: sooner(later, min(wait, completeDelay))}, nil
 	}
-	// The assessment may be about an outdated status, for longer than a period.
+	// The assessment may be based on an outdated status, for longer than a period.
 	later = min(sooner(later, r.Statuses.Lag(ctx, request.NamespacedName)), r.period())
 	later = sooner(later, r.nextLook(request.NamespacedName, assessment))
 	switch {
@@ -152,8 +156,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.period()}, nil
 }
 
-// assess assesses the objects. If one is about to be put back, it returns how long to wait for that, and no change of
-// ResourcesHealthy.
+// assess assesses the objects. If an object is expected to exist again soon, it returns the time to wait for that,
+// and no change of ResourcesHealthy.
 func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	heard time.Time) (target.Assessment, time.Duration, error) {
 	assessment, err := r.Assess(ctx, mr.Status.Resources)
@@ -168,9 +172,9 @@ func (r *Reconciler) assess(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return assessment, 0, err
 }
 
-// write sets the conditions unless the content was exchanged since it was assessed. Statuses writes a change of yes and
-// no at once, unless it wrote the condition less than a second ago (MRB-39). later is the time until a postponed write
-// is due.
+// write sets the conditions unless the content has changed since it was assessed. A change of a condition's status is
+// written at once, unless the condition was written less than a second ago (MRB-39). later is the time until a
+// postponed write is due.
 func (r *Reconciler) write(ctx context.Context, assessed *resourcesv1alpha1.ManagedResource,
 	changes []meta.ConditionChange) (later time.Duration, err error) {
 	if len(changes) == 0 {
@@ -184,7 +188,7 @@ func (r *Reconciler) write(ctx context.Context, assessed *resourcesv1alpha1.Mana
 			return nil
 		}
 		if !sameContent(assessed, current) {
-			later = changeDelay // It is assessed anew.
+			later = changeDelay // The new content is assessed then.
 			return nil
 		}
 		var fresh []meta.ConditionChange
@@ -208,7 +212,7 @@ func (r *Reconciler) write(ctx context.Context, assessed *resourcesv1alpha1.Mana
 	return later, err
 }
 
-// sooner returns the shorter of two times after which something is to be done; zero is none.
+// sooner returns the shorter of two delays; zero means none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -216,7 +220,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tooEarly returns the wait of a change that only changes the message.
+// tooEarly returns the remaining delay of a change that affects only the message.
 func tooEarly(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition, now time.Time) time.Duration {
 	present := meta.Conditions(conditions).Get(change.Type)
 	if present == nil || present.Status != change.Status || present.Reason != change.Reason ||
@@ -241,14 +245,14 @@ func sameContent(a, b *resourcesv1alpha1.ManagedResource) bool {
 		meta.SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// concerns reports whether a ManagedResource is assessed. While another class cleans up, the objects are in the target of
-// that class, or are being deleted.
+// concerns reports whether a ManagedResource is assessed. During the hand-over from another class it is not: the
+// objects are still in the target of the other class, or are being deleted.
 func (r *Reconciler) concerns(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.Class.Responsible(mr) && !r.Class.WaitsForHandOver(mr) && !meta.Ignored(mr) && mr.DeletionTimestamp == nil
 }
 
-// isApplied reports whether the objects of the inventory have a health. A held deletion leaves them as
-// they are (MRX-21).
+// isApplied reports whether the objects of the inventory have a health: content was applied, or only a mass deletion
+// waits, which leaves the objects as they are (MRX-21).
 func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := meta.Conditions(mr.Status.Conditions).Get(resourcesv1alpha1.ResourcesApplied)
 	if applied == nil {
@@ -261,8 +265,9 @@ func isApplied(mr *resourcesv1alpha1.ManagedResource) bool {
 	return applied.Reason == resourcesv1alpha1.ReasonDeletionHeld
 }
 
-// wait returns the time for which a missing object may still be on its way back; zero or less if it is to be reported.
-// It is missing since heard, the time of the tracker's event: a assessment may come late, and take long.
+// wait returns the remaining time in which a missing object may be created again; zero or less if the object must be
+// reported. The time starts at heard, the time of the tracker's event, because an assessment may be late, or take
+// long.
 func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +276,7 @@ func (r *Reconciler) wait(owner objects.Owner, heard time.Time) time.Duration {
 	return completeLimit - r.Clock.Now().Sub(s.unsettled)
 }
 
-// heard returns when the tracker first had news that the assessment which begins now is the first to take into account.
+// heard returns the time of the first event that the assessment which begins now takes into account.
 func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,8 +286,9 @@ func (r *Reconciler) heard(owner objects.Owner) time.Time {
 	return at
 }
 
-// nextLook returns the time until the next check of objects and Pods whose end no watch will report; zero if there are
-// none. If one of the objects is missing then, it is so since now: the next assessment begins to wait there.
+// nextLook returns the time until the next check of objects and Pods whose deletion no watch will report; zero if
+// there are none. It also counts as an event, so that the wait for an object that is missing at the next check starts
+// now.
 func (r *Reconciler) nextLook(owner objects.Owner, a target.Assessment) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,8 +322,8 @@ func (r *Reconciler) dropState(owner objects.Owner) {
 	delete(r.known, owner)
 }
 
-// contradicts reports whether a condition differs from the last assessment, as after a write of a process that was the
-// leader before.
+// contradicts reports whether a condition differs from the last assessment, for example after a write of the previous
+// leader.
 func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -327,12 +333,12 @@ func (r *Reconciler) contradicts(mr *resourcesv1alpha1.ManagedResource) bool {
 	})
 }
 
-// period is the sync period with up to a tenth more or less.
+// period returns the sync period, varied at random by up to a tenth.
 func (r *Reconciler) period() time.Duration {
 	return kit.Jitter(r.Config.SyncPeriod.Duration)
 }
 
-// Enqueue asks for a assessment, because the tracker has news of the ManagedResource.
+// Enqueue requests an assessment of a ManagedResource because of a change in the tracker.
 func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.mu.Lock()
 	s := r.stateLocked(owner)
@@ -341,19 +347,19 @@ func (r *Reconciler) Enqueue(owner objects.Owner) {
 	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, changeDelay)
 }
 
-// AddToManager adds both controllers. One worker at a time assesses a ManagedResource.
+// AddToManager adds both controllers. No two workers assess a ManagedResource at the same time.
 func (r *Reconciler) AddToManager(mgr manager.Manager, reader cache.Cache, cacheSyncTimeout time.Duration) error {
 	return kit.AddSharing(mgr, []string{NameHealth, NameProgressing}, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: *r.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
-		SkipNameValidation:      ptr.To(true), // The engine may start anew.
+		SkipNameValidation:      ptr.To(true), // A restart of the engine adds the controllers again.
 		RateLimiter:             kit.RetriesUpTo(lastRetry),
 	}, ctrlsource.Kind[client.Object](reader, &resourcesv1alpha1.ManagedResource{},
 		&handler.EnqueueRequestForObject{}, r.predicate()), &r.queue)
 }
 
-// predicate passes the events of MRT-8.
+// predicate selects the events of MRT-8.
 func (r *Reconciler) predicate() predicate.Predicate {
 	concerned := func(object client.Object) (*resourcesv1alpha1.ManagedResource, bool) {
 		mr, ok := object.(*resourcesv1alpha1.ManagedResource)
@@ -370,7 +376,8 @@ func (r *Reconciler) predicate() predicate.Predicate {
 				return false
 			}
 			if r.contradicts(after) {
-				// Not at once: another process that assesses differently may do the same.
+				// Not at once: two processes whose assessments differ would otherwise overwrite each other without a
+				// pause.
 				r.queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)}, messagePause)
 			}
 			return before.UID != after.UID || className(before) != className(after) || meta.Ignored(before) ||

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkCertificate is MRH-31.
+// checkCertificate implements MRH-31: status.state must be Ready, and condition Ready must not be False.
 func checkCertificate(certificate *unstructured.Unstructured) error {
 	if err := allow(certificate, "Ready", "True"); err != nil {
 		return err
@@ -14,7 +14,7 @@ func checkCertificate(certificate *unstructured.Unstructured) error {
 	return readyState(certificate, "certificate")
 }
 
-// checkIssuer is MRH-32.
+// checkIssuer implements MRH-32: status.state must be Ready.
 func checkIssuer(issuer *unstructured.Unstructured) error { return readyState(issuer, "issuer") }
 
 func readyState(object *unstructured.Unstructured, what string) error {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// assessByConvention assesses a custom resource by the common conventions: status.observedGeneration and the conditions
-// Ready, Reconciling and Stalled. An object without them is healthy as soon as it exists.
+// assessByConvention assesses a custom resource by the common conventions: status.observedGeneration and the
+// conditions Ready, Reconciling and Stalled. An object without these is healthy.
 func assessByConvention(object *unstructured.Unstructured) Status {
 	var status Status
 	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "observedGeneration"); found {

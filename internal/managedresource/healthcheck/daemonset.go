@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkDaemonSet is MRH-21.
+// checkDaemonSet implements MRH-21. During a roll-out, maxUnavailable Pods may be unavailable.
 func checkDaemonSet(ds *unstructured.Unstructured) error {
 	if err := checkOutdated(ds); err != nil {
 		return err
@@ -35,7 +35,7 @@ func checkDaemonSet(ds *unstructured.Unstructured) error {
 	return nil
 }
 
-// maxUnavailable returns the number of Pods that may be missing during a roll-out; percentages are rounded down.
+// maxUnavailable returns the number of Pods that may be unavailable during a roll-out; percentages are rounded down.
 func maxUnavailable(ds *unstructured.Unstructured, desired int64) int64 {
 	if desired == 0 || text(ds, "spec", "updateStrategy", "type") != "RollingUpdate" {
 		return 0
@@ -54,7 +54,7 @@ func maxUnavailable(ds *unstructured.Unstructured, desired int64) int64 {
 	return 0
 }
 
-// progressDaemonSet is MRP-13.
+// progressDaemonSet implements MRP-13.
 func progressDaemonSet(ds *unstructured.Unstructured) string {
 	if text := outdated(ds); text != "" {
 		return text

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// OldPods is the message for a Deployment that still has Pods to lose, or waits for some (MRP-10).
+// OldPods is the message for a Deployment that has too many Pods, or too few (MRP-10).
 const OldPods = "there are still non-terminated old pods"
 
-// checkDeployment is MRH-22.
+// checkDeployment implements MRH-22.
 func checkDeployment(deployment *unstructured.Unstructured) error {
 	return firstOf(
 		checkOutdated(deployment),
@@ -20,7 +20,7 @@ func checkDeployment(deployment *unstructured.Unstructured) error {
 	)
 }
 
-// progressDeployment is MRP-10 but for the number of Pods.
+// progressDeployment implements MRP-10, except for the number of Pods, which the caller counts.
 func progressDeployment(deployment *unstructured.Unstructured) string {
 	if text := outdated(deployment); text != "" {
 		return text
@@ -38,7 +38,7 @@ func progressDeployment(deployment *unstructured.Unstructured) string {
 	return ""
 }
 
-// CountsForDeployment reports whether a Pod counts among those of its Deployment (MRP-11). Terminating Pods do.
+// CountsForDeployment reports whether a Pod counts as a Pod of its Deployment (MRP-11). Terminating Pods count.
 func CountsForDeployment(status *corev1.PodStatus) bool {
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed ||
 		strings.HasPrefix(status.Reason, "OutOf") {

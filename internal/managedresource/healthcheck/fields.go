@@ -51,7 +51,7 @@ func conditionOf(object *unstructured.Unstructured, conditionType string) condit
 	return condition{}
 }
 
-// require is COND(T,S) for a condition that must be there.
+// require implements COND(T,S) for a condition that must exist.
 func require(object *unstructured.Unstructured, conditionType, status string) error {
 	c := conditionOf(object, conditionType)
 	if !c.found {
@@ -60,7 +60,7 @@ func require(object *unstructured.Unstructured, conditionType, status string) er
 	return c.want(conditionType, status)
 }
 
-// allow is COND(T,S) for a condition that may be absent.
+// allow implements COND(T,S) for a condition that may be absent.
 func allow(object *unstructured.Unstructured, conditionType, status string) error {
 	c := conditionOf(object, conditionType)
 	if !c.found {

@@ -10,13 +10,13 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// check returns why an object is not healthy, nil if it is.
+// check returns the reason why an object is not healthy, nil if it is healthy.
 type check func(*unstructured.Unstructured) error
 
 // progress returns the reason why an object is still being rolled out, "" if it is rolled out.
 type progress func(*unstructured.Unstructured) string
 
-// checks are the kinds with a rule of health, in exactly these versions (MRH-8).
+// checks has the kinds with a health rule, in exactly these versions (MRH-8).
 var checks = map[schema.GroupVersionKind]check{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:      checkCustomResourceDefinition,
 	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}: checkCustomResourceDefinition,
@@ -35,7 +35,7 @@ var checks = map[schema.GroupVersionKind]check{
 	{Group: "cert.gardener.cloud", Version: "v1alpha1", Kind: "Issuer"}:                   checkIssuer,
 }
 
-// progresses are the kinds with a rule of roll-out (MRP-2).
+// progresses has the kinds with a rule about roll-outs, in any version (MRP-2).
 var progresses = map[schema.GroupKind]progress{
 	{Group: "apps", Kind: "Deployment"}:                    progressDeployment,
 	{Group: "apps", Kind: "StatefulSet"}:                   progressStatefulSet,
@@ -46,37 +46,38 @@ var progresses = map[schema.GroupKind]progress{
 	{Group: "cert.gardener.cloud", Kind: "Issuer"}:         outdated,
 }
 
-// Options choose the checks beyond the fixed list of kinds.
+// Options select the checks in addition to the fixed list of kinds.
 type Options struct {
-	// CustomResources also assesses kinds without a rule, by the conventions of their status.
+	// CustomResources enables the assessment of custom resources without a rule, by the conventions of their status.
 	CustomResources bool
 }
 
-// Status is the health of an object. The zero value is that of a healthy one.
+// Status is the health of an object. The zero value is healthy and rolled out.
 type Status struct {
 	// Unhealthy is the reason why the object is not healthy.
 	Unhealthy string
-	// Progressing names the condition that the object still waits for.
+	// Progressing is the reason why the object is still being rolled out.
 	Progressing string
-	// Pods is set for a Deployment that is rolled out once exactly Wanted Pods of those that Selector selects are its own.
+	// Pods is set for a Deployment whose status reports no roll-out: the roll-out ends once exactly Wanted Pods that
+	// match Selector belong to the Deployment.
 	Pods     Pods
 	Wanted   int64
 	Selector string
 }
 
-// Pods is the number of Pods of a Deployment, compared with the wanted number.
+// Pods compares the number of Pods of a Deployment with the wanted number.
 type Pods uint8
 
-// The values of Pods.
+// Pods are compared only for Deployments.
 const (
-	PodsIrrelevant Pods = iota // The object is no Deployment, or its status reports a roll-out.
-	PodsUncounted              // They were not counted since the Deployment last changed.
+	PodsIrrelevant Pods = iota // The object is no Deployment, or its status still reports a roll-out.
+	PodsUncounted              // The Pods were not counted since the Deployment last changed.
 	PodsExact
 	PodsMissing
-	PodsLeft // There are more Pods than wanted.
+	PodsLeft // There are too many Pods.
 )
 
-// Counted returns the status after its Pods were counted.
+// Counted returns the status with the result of a count of the Pods.
 func (v Status) Counted(pods int64) Status {
 	switch {
 	case pods == v.Wanted:
@@ -89,7 +90,7 @@ func (v Status) Counted(pods int64) Status {
 	return v
 }
 
-// CountsPods reports whether the roll-out ends with a certain number of Pods.
+// CountsPods reports whether the number of Pods decides about the end of the roll-out.
 func (v Status) CountsPods() bool { return v.Pods != PodsIrrelevant }
 
 // NeedsWholeObject reports whether Assess needs more than the metadata of objects of a kind.
@@ -100,17 +101,18 @@ func (o Options) NeedsWholeObject(gvk schema.GroupVersionKind) bool {
 	return o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
-// Progresses reports whether Assess says of objects of a kind that they are being rolled out (MRP-2).
+// Progresses reports whether Assess can report a roll-out for objects of a kind (MRP-2).
 func (o Options) Progresses(gvk schema.GroupVersionKind) bool {
 	return progresses[gvk.GroupKind()] != nil || o.byConvention(gvk)
 }
 
-// byConvention reports whether a kind has no rule, and is assessed by the conventions of its status.
+// byConvention reports whether a kind has no rule and is assessed by the conventions of its status.
 func (o Options) byConvention(gvk schema.GroupVersionKind) bool {
 	return checks[gvk] == nil && progresses[gvk.GroupKind()] == nil && o.CustomResources && typed.IsCustom(gvk.Group)
 }
 
-// Assess assesses a live object. An object that asks to be skipped is healthy and rolled out (MRH-9, MRP-4).
+// Assess assesses a live object. An object with the annotation to skip health checks is healthy and rolled out
+// (MRH-9, MRP-4).
 func (o Options) Assess(object *unstructured.Unstructured) Status {
 	if object.GetAnnotations()[resourcesv1alpha1.AnnotationSkipHealthCheck] == "true" {
 		return Status{}
@@ -136,7 +138,7 @@ func (o Options) Assess(object *unstructured.Unstructured) Status {
 	return status
 }
 
-// outdated is OG: the status is about an older generation.
+// outdated implements OG: it returns a message if the status is about an older generation.
 func outdated(object *unstructured.Unstructured) string {
 	return outdatedAt(integer(object, "status", "observedGeneration"), object.GetGeneration())
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkMonitoring is MRH-30, for Prometheus and Alertmanager.
+// checkMonitoring implements MRH-30, for Prometheus and Alertmanager.
 func checkMonitoring(object *unstructured.Unstructured) error {
 	if err := currentCondition(object, "Available"); err != nil {
 		return err
@@ -19,7 +19,7 @@ func checkMonitoring(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// progressMonitoring is MRP-14, for Prometheus and Alertmanager.
+// progressMonitoring implements MRP-14, for Prometheus and Alertmanager.
 func progressMonitoring(object *unstructured.Unstructured) string {
 	if err := currentCondition(object, "Reconciled"); err != nil {
 		return err.Error()
@@ -27,7 +27,7 @@ func progressMonitoring(object *unstructured.Unstructured) string {
 	return updatedReplicas(integer(object, "status", "updatedReplicas"), integerOr(object, 1, "spec", "replicas"))
 }
 
-// currentCondition wants a condition to be True for the current generation.
+// currentCondition returns an error unless the condition is True for the current generation.
 func currentCondition(object *unstructured.Unstructured, conditionType string) error {
 	c := conditionOf(object, conditionType)
 	if !c.found {

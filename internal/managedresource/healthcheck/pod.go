@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkPod is MRH-24.
+// checkPod implements MRH-24: a Pod must be running or succeeded.
 func checkPod(pod *unstructured.Unstructured) error {
 	switch phase := text(pod, "status", "phase"); phase {
 	case "Running", "Succeeded":

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkReplicaSet is MRH-25.
+// checkReplicaSet implements MRH-25.
 func checkReplicaSet(rs *unstructured.Unstructured) error {
 	return checkReplicated(rs, "ReplicaSet does not have minimum availability")
 }
 
-// checkReplicationController is MRH-26.
+// checkReplicationController implements MRH-26.
 func checkReplicationController(rc *unstructured.Unstructured) error {
 	return checkReplicated(rc, "ReplicationController does not have minimum availability")
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// SelectorOf compiles spec.selector of a workload; an empty one would match everything and is an error.
+// SelectorOf parses spec.selector of a workload. An empty selector is an error, because it would match every object.
 func SelectorOf(workload *unstructured.Unstructured) (string, error) {
 	fields, _, err := unstructured.NestedMap(workload.Object, "spec", "selector")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkService is MRH-27.
+// checkService implements MRH-27: a Service of type LoadBalancer needs an address.
 func checkService(service *unstructured.Unstructured) error {
 	if text(service, "spec", "type") != "LoadBalancer" {
 		return nil

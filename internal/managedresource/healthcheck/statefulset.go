@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkStatefulSet is MRH-28.
+// checkStatefulSet implements MRH-28.
 func checkStatefulSet(sts *unstructured.Unstructured) error {
 	if err := checkOutdated(sts); err != nil {
 		return err
@@ -19,7 +19,7 @@ func checkStatefulSet(sts *unstructured.Unstructured) error {
 	return nil
 }
 
-// progressStatefulSet is MRP-12.
+// progressStatefulSet implements MRP-12.
 func progressStatefulSet(sts *unstructured.Unstructured) string {
 	if text := outdated(sts); text != "" {
 		return text

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// holding are the conditions by which Kubernetes reports that an object of a kind cannot be deleted yet, by group and
-// kind.
+// holding has the conditions that Kubernetes sets if an object cannot be deleted yet, by group and kind.
 var holding = map[[2]string][]string{
 	{"", "Namespace"}: {
 		"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
@@ -17,11 +16,11 @@ var holding = map[[2]string][]string{
 	{"apiextensions.k8s.io", "CustomResourceDefinition"}: {"Terminating"},
 }
 
-// mostMessage bounds the message of a condition: a Namespace names each kind and each finalizer that is left.
+// mostMessage limits the message of a condition: a Namespace lists every remaining kind and finalizer.
 const mostMessage = 300
 
-// BlocksDeletion returns reason and message of the conditions that explain why an object that is being deleted still
-// exists (MRX-12).
+// BlocksDeletion returns the reasons and messages of the conditions that explain why an object that is being deleted
+// still exists (MRX-12).
 func BlocksDeletion(object *unstructured.Unstructured) (blocking []string) {
 	gk := object.GroupVersionKind().GroupKind()
 	for _, conditionType := range holding[[2]string{gk.Group, gk.Kind}] {

@@ -2,8 +2,8 @@ package healthcheck
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// checkVerticalPodAutoscaler is MRH-29; the observed generation does not matter: a VPA may be there before its
-// components.
+// checkVerticalPodAutoscaler implements MRH-29. It ignores the observed generation, because a VPA may exist before
+// the controllers that set it.
 func checkVerticalPodAutoscaler(vpa *unstructured.Unstructured) error {
 	return allow(vpa, "ConfigUnsupported", "False")
 }

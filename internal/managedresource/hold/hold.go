@@ -1,7 +1,7 @@
 // Package hold reads the annotations by which people suspend the repair of an object, or of all objects of a
-// ManagedResource, for a while.
+// ManagedResource, for a limited time.
 //
-// The annotations and the time alone decide whether a hold is in force, so that a restart, or another leader, changes
+// Only the annotations and the time decide whether a hold is in force, so that a restart or a new leader changes
 // nothing. The package has pure functions only: the callers pass the time.
 package hold
 
@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	// Longest is the longest time for which anything is left alone: an emergency that lasts longer needs a change of the
-	// manifest. A hold that ends later is refused.
+	// Longest is the longest time of a hold; a hold that ends later is refused. An emergency that lasts longer needs
+	// a change of the manifest.
 	Longest = 24 * time.Hour
-	// clockSkew is the tolerated lead of the clock of a client that sets a hold over the engine's clock.
+	// clockSkew is the tolerated difference between the clock of the client that sets a hold and the clock of the
+	// engine.
 	clockSkew = time.Minute
-	// longestReason is the number of bytes of a reason that are passed on: several reasons fit into the message of an
+	// longestReason limits a reason to this number of bytes, so that several reasons fit into the message of an
 	// Event.
 	longestReason = 200
 )
 
-// Annotations are the keys of a hold.
+// Annotations are the annotations that define a hold.
 var Annotations = []string{
 	resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationLeaveAloneReason,
 }
 
-// Digest stands for the end of a hold; zero if there is no hold.
+// Digest returns a digest of the end of a hold; zero if there is no hold.
 func Digest(annotations map[string]string) uint32 {
 	until, found := annotations[resourcesv1alpha1.AnnotationLeaveAloneUntil]
 	if !found {
@@ -45,7 +46,7 @@ func Digest(annotations map[string]string) uint32 {
 	return digest.Sum32() | 1
 }
 
-// State is the state of a hold at a moment.
+// State is the state of a hold at a given time.
 type State int
 
 // States of a hold. A hold that ended is Over; a hold that cannot be read, or that ends too late, is Refused.
@@ -56,13 +57,13 @@ const (
 	Refused
 )
 
-// Hold is a hold as annotations state it.
+// Hold is a hold as defined by annotations.
 type Hold struct {
 	State State
-	// Until is its end.
+	// Until is the end of the hold.
 	Until  time.Time
 	Reason string
-	// Refusal is the reason why it is refused.
+	// Refusal is the reason why the hold is refused.
 	Refusal error
 }
 
@@ -92,7 +93,7 @@ func refused(err error) Hold {
 	return Hold{State: Refused, Refusal: fmt.Errorf("annotation %s: %w", resourcesv1alpha1.AnnotationLeaveAloneUntil, err)}
 }
 
-// printable is a text in one line.
+// printable replaces control characters, so that a text fits into one line.
 func printable(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -102,7 +103,7 @@ func printable(text string) string {
 	}, text)), " ")
 }
 
-// String describes the hold to people: its end and its reason.
+// String returns the end and the reason of the hold.
 func (h Hold) String() string {
 	text := "until " + h.Until.UTC().Format(time.RFC3339)
 	if h.Reason != "" {
@@ -111,8 +112,8 @@ func (h Hold) String() string {
 	return text
 }
 
-// SetBy returns the field manager that wrote the annotation, and when that manager last wrote; empty if the managed
-// fields do not say.
+// SetBy returns the field manager that set the annotation, and the time of its last write; empty if the managed
+// fields do not have them.
 func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	for _, entry := range fields {
 		if entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(),
@@ -127,16 +128,16 @@ func SetBy(fields []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	return "", time.Time{}
 }
 
-// Effect is the combined effect of the holds on an object and its ManagedResource on a merge. The zero value is that of
-// no hold.
+// Effect is the combined effect of the holds on an object and its ManagedResource. The zero value means no hold.
 type Effect struct {
-	// Until is the end of the first of the holds in force; zero if none is.
+	// Until is the earliest end of the holds in force; zero if no hold is in force.
 	Until time.Time
-	// RemovesAnnotations is true if the object has the annotations of a hold that is over or refused.
+	// RemovesAnnotations is true if the object has annotations of a hold that is over or refused.
 	RemovesAnnotations bool
 }
 
-// Together is the effect of two holds. An object that must not be held has none of its own.
+// Together returns the combined effect of the holds on an object and its ManagedResource. Callers pass the zero Hold
+// for an object if holds on objects are not allowed.
 func Together(object, managedResource Hold) Effect {
 	effect := Effect{RemovesAnnotations: object.State == Over || object.State == Refused}
 	for _, h := range []Hold{object, managedResource} {
@@ -147,5 +148,5 @@ func Together(object, managedResource Hold) Effect {
 	return effect
 }
 
-// IsInForce reports whether the object is not repaired.
+// IsInForce reports whether the repair of the object is suspended.
 func (e Effect) IsInForce() bool { return !e.Until.IsZero() }

@@ -18,21 +18,22 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Action is the action of the next run on an object.
+// Action names the effect of the next run on an object.
 type Action string
 
-// Actions. An object that stays as it is has none.
+// An object that stays as it is has no Action.
 const (
 	Create   Action = "create"
 	Update   Action = "update"
 	Delete   Action = "delete"
 	Release  Action = "release"
 	HandOver Action = "handOver"
-	// Leave is an object that no manifest has any more, and that is not deleted, or one under a hold.
+	// Leave means that the object is not changed, although no manifest describes it any more or it differs from its
+	// manifest: another rule, or a hold, protects it.
 	Leave Action = "leave"
 )
 
-// Change is an action of the next run on an object, and its reason if that is not the manifest alone.
+// Change is an action of the next run on an object. Why is empty if the manifest alone is the reason.
 type Change struct {
 	Action      Action       `json:"action"`
 	APIVersion  string       `json:"apiVersion"`
@@ -41,31 +42,33 @@ type Change struct {
 	Name        string       `json:"name"`
 	Why         string       `json:"why,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
-	// Live and Wanted are the forms before and after, nil where there is none; without values of Secrets.
+	// Live and Wanted are the object before and after the change, nil where there is none. Values of Secrets are
+	// masked.
 	Live   *unstructured.Unstructured `json:"-"`
 	Wanted *unstructured.Unstructured `json:"-"`
 }
 
-// Writes reports whether a request would change the target.
+// Writes reports whether the change sends a write to the target.
 func (c *Change) Writes() bool { return c.Action != Leave }
 
-// Run has the input of a ManagedResource's next run.
+// Run is the input of a ManagedResource's next run.
 type Run struct {
 	Now             time.Time
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Planned         *plan.Plan
-	// Live are the objects that are there, by the keys of the plan; Unread says of those that could not be read why.
+	// Live are the existing objects, by the keys of the plan; Unread has the errors of objects that could not be
+	// read.
 	Live   map[objects.ID]*unstructured.Unstructured
 	Unread map[objects.ID]error
-	// Others are the other ManagedResources of the class, if there is a question about them.
+	// Others are the other ManagedResources of the class; they are read only if NeedsOthers returns true.
 	Others []*resourcesv1alpha1.ManagedResource
-	// Scaled are the objects that autoscalers have, Defaults what custom resources have by their definitions.
+	// Scaled are the objects with an autoscaler for their replicas; Defaults are the defaults of custom resources.
 	Scaled   map[objects.ID]bool
 	Defaults map[runtimeschema.GroupVersionKind]merge.CustomDefaults
 }
 
-// NeedsOthers reports whether the other ManagedResources decide about an object of the run: one that is left, or whose
-// origin names another one.
+// NeedsOthers reports whether the result depends on the other ManagedResources: the run leaves an object, or the
+// origin of an object names another ManagedResource.
 func (r *Run) NeedsOthers() bool {
 	if len(r.Planned.Delete) > 0 || len(r.Planned.Release) > 0 {
 		return true
@@ -78,14 +81,14 @@ func (r *Run) NeedsOthers() bool {
 	return false
 }
 
-// Changes returns the actions of the run in their order: objects that no manifest has any more first, then objects of
-// manifests.
+// Changes returns the actions of the run in their order: first for objects that no manifest describes any more, then
+// for objects of manifests.
 func (r *Run) Changes() (changes []Change, faults []string) {
 	for _, err := range r.Planned.Errors {
 		faults = append(faults, err.Error())
 	}
 	if meta.Ignored(r.ManagedResource) {
-		return nil, faults // Nothing is done.
+		return nil, faults // An ignored ManagedResource is not applied.
 	}
 	settings := SettingsOf(r.ManagedResource, sortedLive(r.Live)...)
 	for i := range r.Planned.Delete {
@@ -126,7 +129,7 @@ func newChange(action Action, ref *resourcesv1alpha1.ObjectReference, why string
 		Why: why}
 }
 
-// applied returns the action of a run on an object of a manifest.
+// applied returns the action of a run on an object of a manifest; nil if there is none.
 func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	if r.Unread[desired.Ref.ID] != nil {
 		return nil
@@ -135,7 +138,7 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	options := settings.MergeOptions(r.ManagedResource, live, r.Scaled[desired.Ref.ID], r.Now)
 	if live == nil {
 		if desired.Old != nil && options.Hold.IsInForce() {
-			return nil // It is not created anew while the ManagedResource is left alone.
+			return nil // It is not created again during a hold on the ManagedResource.
 		}
 		change := newChange(Create, &desired.Reference, "")
 		change.Wanted = merge.ForCreation(desired, options)
@@ -143,7 +146,7 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 		return change
 	}
 	if desired.CreateOnly {
-		return nil // It is there.
+		return nil // It exists, and is created only once.
 	}
 	if r.isKept(desired, live) {
 		return nil // Another ManagedResource owns it.
@@ -161,7 +164,7 @@ func (r *Run) applied(desired *plan.Desired, settings Settings) *Change {
 	return change
 }
 
-// leftAlone is an object that a run would change if no hold was in force; nil for any other.
+// leftAlone returns the change for an object that the run would write if there was no hold; nil for other objects.
 func (r *Run) leftAlone(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options) *Change {
 	if !options.Hold.IsInForce() {
 		return nil
@@ -182,20 +185,20 @@ func byWhom(ignored Ignored) string {
 	return ", set by " + ignored.By
 }
 
-// isKept reports whether another ManagedResource keeps an object that this one has, too.
+// isKept reports whether another ManagedResource also has the object, and owns it.
 func (r *Run) isKept(desired *plan.Desired, live *unstructured.Unstructured) bool {
 	return !desired.IsNew() && ownership.IsKept(r.claimsOn(desired.Ref.ID, desired.GetNamespace() == ""),
 		ownership.OriginOf(live, r.isOfThisSource))
 }
 
-// isOfThisSource reports whether an origin names the ManagedResource of the run or one of the others. Any other origin
-// is of another source.
+// isOfThisSource reports whether an origin names the ManagedResource of the run or one of the others. Any other
+// origin counts as the origin of another source.
 func (r *Run) isOfThisSource(origin meta.Origin) bool {
 	return origin.Key == keyOf(r.ManagedResource) ||
 		slices.ContainsFunc(r.Others, func(mr *resourcesv1alpha1.ManagedResource) bool { return keyOf(mr) == origin.Key })
 }
 
-// claimsOn are those of the other ManagedResources of the class on an object.
+// claimsOn returns the claims of the other ManagedResources of the class on an object.
 func (r *Run) claimsOn(key objects.ID, clusterScoped bool) []ownership.Claim {
 	var claims []ownership.Claim
 	for _, mr := range r.Others {
@@ -211,12 +214,12 @@ func (r *Run) claimsOn(key objects.ID, clusterScoped bool) []ownership.Claim {
 	return claims
 }
 
-// left returns the action of a run on an object that no manifest has any more.
+// left returns the action of a run on an object that no manifest describes any more.
 func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	key := objects.IDOfEntry(ref)
 	live := r.Live[key]
 	if live == nil {
-		return nil // It is gone, or could not be read.
+		return nil // It does not exist, or could not be read.
 	}
 	origin := ownership.OriginOf(live, r.isOfThisSource)
 	decision := ownership.Decide(ownership.Left{
@@ -237,8 +240,7 @@ func (r *Run) left(ref *resourcesv1alpha1.ObjectReference) *Change {
 	return newChange(Leave, ref, "no manifest describes it any more, but "+decision.Why)
 }
 
-// released returns the change that a run would make to an object of mode Ignore: the object loses origin and
-// description, and has no owner.
+// released returns the change of an object of mode Ignore: the object loses origin and description, and has no owner.
 func (r *Run) released(ref *resourcesv1alpha1.ObjectReference) *Change {
 	live := r.Live[objects.IDOfEntry(ref)]
 	if live == nil {

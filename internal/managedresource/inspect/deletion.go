@@ -12,11 +12,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 )
 
-// Deletion describes the deletion of an object, and its obstacles.
+// Deletion is the state of an object's deletion, and what blocks it.
 type Deletion struct {
-	// Since is the time of the object's deletion; nil if it was not deleted.
+	// Since is the time at which the deletion was requested; nil if it was not.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Holds keep the object, now or when it is deleted.
+	// Holds are the reasons why the object stays or would stay after a deletion, such as finalizers.
 	Holds []string `json:"holds,omitempty"`
 }
 

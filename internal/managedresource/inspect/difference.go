@@ -20,23 +20,23 @@ import (
 type Difference struct {
 	// Path of the field, such as spec.template.spec.containers[web].image.
 	Path string `json:"path"`
-	// Live and Wanted are the values, shortened, and masked for Secrets; empty for a field that is not there.
+	// Live and Wanted are the values, shortened, and masked for Secrets; empty if the field is absent.
 	Live   string `json:"live,omitempty"`
 	Wanted string `json:"wanted,omitempty"`
-	// By is the writer of the live value, if managed fields name it.
+	// By is the writer of the live value, if the managed fields have one.
 	By *Writer `json:"by,omitempty"`
 
 	steps []string
 }
 
-// Comparison is a live object, and how it would be after a write.
+// Comparison is a live object, and the same object after a write.
 type Comparison struct {
-	// Live and Wanted have no managed fields, and no values of Secrets.
+	// Live and Wanted have no managed fields, and masked values of Secrets.
 	Live, Wanted *unstructured.Unstructured
 	Differences  []Difference
 }
 
-// Compare lays a desired object over a live one, as a run does, and returns what that changes.
+// Compare merges a desired object into a live one, like a run, and returns the resulting changes.
 func Compare(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options,
 	defaults merge.CustomDefaults) Comparison {
 	merged := merge.Merge(desired, live, options)
@@ -45,13 +45,13 @@ func Compare(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	mask(compared.Live, compared.Wanted)
 	compared.Differences = differences(nil, compared.Live.Object, compared.Wanted.Object)
 	if len(compared.Differences) == 0 && !merge.Equal(live, merged) && !merge.Equal(live, completed) {
-		compared.Differences = []Difference{{Path: merge.Difference(live, merged)}} // It is nothing that can be shown.
+		compared.Differences = []Difference{{Path: merge.Difference(live, merged)}} // The difference cannot be shown.
 	}
 	attribute(compared.Differences, live)
 	return compared
 }
 
-// complete returns a merged object as it would be read after it was written.
+// complete returns a merged object as it would be read after the write.
 func complete(live, merged *unstructured.Unstructured, defaults merge.CustomDefaults) *unstructured.Unstructured {
 	kind, _ := schema.Of(live.GroupVersionKind())
 	if schema.IsCustom(live.GroupVersionKind().Group) {
@@ -67,8 +67,8 @@ func withoutManagedFields(object *unstructured.Unstructured) *unstructured.Unstr
 	return object
 }
 
-// differences are those of two values, in the order of their paths. Items of lists are compared by their names, those
-// without one by their places.
+// differences returns the differences of two values, in the order of their paths. Items of lists are compared by
+// their names, items without a name by their indexes.
 func differences(steps []string, live, wanted any) []Difference {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -94,7 +94,7 @@ func differencesOfFields(steps []string, live, wanted map[string]any) []Differen
 	return all
 }
 
-// fieldNames returns the names of the fields that either mapping has, in order.
+// fieldNames returns the sorted names of the fields that either mapping has.
 func fieldNames(a, b map[string]any) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
@@ -117,7 +117,7 @@ func itemName(item any) string {
 	return name
 }
 
-// itemsOf are the items of a list by their steps in a path.
+// itemsOf returns the items of a list by their steps in a path.
 func itemsOf(list []any) map[string]any {
 	items := make(map[string]any, len(list))
 	for i, item := range list {
@@ -132,11 +132,10 @@ func itemsOf(list []any) map[string]any {
 
 func pathOf(steps []string) string { return strings.ReplaceAll(strings.Join(steps, "."), ".[", "[") }
 
-// shownValue is the longest value that a report shows, in bytes: a line of a terminal has room for two of them and a
-// path.
+// shownValue limits the values in a report, in bytes: a line of a terminal has room for two values and a path.
 const shownValue = 60
 
-// shown is a value as a report has it, empty for none.
+// shown returns a value in the form of a report; empty for nil.
 func shown(value any) string {
 	if text, _ := value.(string); strings.HasPrefix(text, masked) {
 		return masked

@@ -10,25 +10,25 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Edit is the fate of an edit of the live object.
+// Edit is the expected result of an edit of the live object.
 type Edit struct {
-	// Of names the edited part, Path is an example of it.
+	// Of names the kind of edit; Path is an example of an edited field.
 	Of   string `json:"of"`
 	Path string `json:"path"`
-	// Stays is true if the next run leaves the edit as it is.
+	// Stays is true if the next run does not revert the edit.
 	Stays bool `json:"stays"`
-	// StaysIfHeld is true if the next run leaves the edit as it is should the hold on the object count, which is not
-	// known.
+	// StaysIfHeld is true if the next run does not revert the edit, provided that the hold on the object is allowed,
+	// which is unknown.
 	StaysIfHeld bool `json:"staysIfHeld,omitempty"`
 }
 
-// trial edits a copy of a live object, and returns the path of the edit; nil if the object has no such field.
+// trial edits a copy of a live object and returns the path of the edit; nil if the object has no such field.
 type trial struct {
 	of   string
 	edit func(desired, edited map[string]any) []string
 }
 
-// trials are the edits that people make.
+// trials are common edits by people.
 var trials = []trial{
 	{"a field of its manifest", editDescribed},
 	{"the number of replicas", editReplicas},
@@ -37,10 +37,10 @@ var trials = []trial{
 	{"an annotation of your own", addTo("annotations")},
 }
 
-// own is the key of labels and annotations that are added, and the value of them.
+// own is the key and value of the label or annotation that a trial adds.
 const own = "example.com/mine"
 
-// editsOf tries edits: each is laid below the manifest, as a run would do, and either comes back or does not.
+// editsOf tries common edits of the live object and merges the manifest, like a run, to find out which edits stay.
 func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options merge.Options,
 	defaults merge.CustomDefaults) []Edit {
 	var all []Edit
@@ -57,7 +57,8 @@ func editsOf(desired *plan.Desired, live *unstructured.Unstructured, options mer
 	return all
 }
 
-// editDescribed changes the first value of the manifest, by the order of names, that is neither identity nor metadata.
+// editDescribed changes the first field of the manifest, in the order of names, that is neither identity nor
+// metadata.
 func editDescribed(desired, edited map[string]any) []string {
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name) {
@@ -70,7 +71,8 @@ func editDescribed(desired, edited map[string]any) []string {
 	return nil
 }
 
-// firstValue is the path of the first value that both have; that of replicas is looked at on its own.
+// firstValue returns the path of the first value that both objects have. It skips replicas, which have a trial, and
+// selectors.
 func firstValue(path []string, desired, live any) []string {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -92,7 +94,7 @@ func firstValue(path []string, desired, live any) []string {
 	return nil
 }
 
-// changeAt changes the value at a path to another one.
+// changeAt changes the value at a path; it returns nil if that is impossible.
 func changeAt(object map[string]any, path []string) []string {
 	var changed any
 	switch value := valueAt(object, path).(type) {
@@ -144,7 +146,7 @@ func addTo(field string) func(_, edited map[string]any) []string {
 	}
 }
 
-// valueAt is the value at a path of names and of places in lists.
+// valueAt returns the value at a path of field names and list indexes.
 func valueAt(value any, path []string) any {
 	for _, step := range path {
 		switch at := value.(type) {

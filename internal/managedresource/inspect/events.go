@@ -18,15 +18,15 @@ type Occurrence struct {
 	Time   metav1.Time `json:"time"`
 	Reason string      `json:"reason"`
 	Text   string      `json:"text"`
-	// By is the writer that changed the object, if the Event names one.
+	// By is the writer that changed the object, if the Event has one.
 	By string `json:"by,omitempty"`
 }
 
-// reasonRepair is the reason of Events that name an object that another writer changed, and that was or is to be
-// repaired. All other Warnings about a ManagedResource are reported as they are.
+// reasonRepair is the reason of Events about objects that another writer changed and that were repaired or will be.
+// Other Warnings about a ManagedResource are reported unchanged.
 const reasonRepair = "ObjectChanged"
 
-// fightText marks the Event of a repair in a fight of two writers.
+// fightText is in the Events about repairs in a fight of two writers.
 const fightText = "is changed repeatedly"
 
 // eventTime returns the time of an Event's last occurrence.
@@ -40,13 +40,12 @@ func eventTime(event *corev1.Event) metav1.Time {
 	return event.CreationTimestamp
 }
 
-// isAbout reports whether an Event is about a ManagedResource.
 func isAbout(event *corev1.Event, owner types.NamespacedName) bool {
 	return event.InvolvedObject.Kind == "ManagedResource" && event.InvolvedObject.Name == owner.Name &&
 		event.InvolvedObject.Namespace == owner.Namespace
 }
 
-// repairsOf are the repairs that Events report, by the names of objects, the latest first.
+// repairsOf returns the repairs that Events report, by the names of objects, the latest first.
 func repairsOf(events []corev1.Event, owner types.NamespacedName) map[string][]Occurrence {
 	found := map[string][]Occurrence{}
 	for i := range events {
@@ -72,7 +71,7 @@ func sortOccurrences(occurrences []Occurrence) {
 	slices.SortStableFunc(occurrences, func(a, b Occurrence) int { return b.Time.Compare(a.Time.Time) })
 }
 
-// quoted returns the text in the quotation marks of: was changed by "kubectl-edit".
+// quoted returns the quoted name of the writer, as in: was changed by "kubectl-edit".
 func quoted(what string) string {
 	_, after, found := strings.Cut(what, ` by "`)
 	if !found {
@@ -82,8 +81,8 @@ func quoted(what string) string {
 	return name
 }
 
-// namesObject reports whether the name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the one of an object,
-// whatever its version.
+// namesObject reports whether a name in an Event, <apiVersion>/<kind>/<namespace>/<name>, is the name of the object
+// in any version.
 func namesObject(name string, key objects.ID) bool {
 	version, rest, _ := strings.Cut(name, "/")
 	group := ""
@@ -112,8 +111,8 @@ func occurrencesOf(events []corev1.Event, owner types.NamespacedName,
 	return all, fights
 }
 
-// deletionsOf returns the deletions of an object by resource-manager, and how Events may name others that they do
-// not name.
+// deletionsOf returns the deletions of an object by resource-manager. unnamed are Events that do not name all deleted
+// objects, so that the object may be one of them.
 func deletionsOf(events []corev1.Event, key objects.ID) (found, unnamed []Occurrence) {
 	for i := range events {
 		event := &events[i]

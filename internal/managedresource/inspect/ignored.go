@@ -14,21 +14,21 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// Ignored is something that resource-manager leaves alone.
+// Ignored is a part of an object or ManagedResource that an annotation exempts from repair.
 type Ignored struct {
-	// The part that is left alone, and which object has the annotation that asks for it.
+	// The fields are the exempted part, and the object with the annotation.
 	What       string `json:"what"`
 	Where      string `json:"where"`
 	Annotation string `json:"annotation"`
 	Value      string `json:"value"`
-	// Since and By are from managed fields; they are empty if those lack them.
+	// Since and By are from managed fields; they are empty if the managed fields lack them.
 	Since *metav1.Time `json:"since,omitempty"`
 	By    string       `json:"by,omitempty"`
 	// Everything is true if nothing of the object is repaired.
 	Everything bool `json:"everything,omitempty"`
 }
 
-// place is an object that may carry annotations which ask to leave something alone.
+// place is an object that may have annotations that exempt something from repair.
 type place int
 
 const (
@@ -40,11 +40,11 @@ const (
 var placeNames = map[place]string{onManagedResource: "on the ManagedResource", inManifest: "in the manifest",
 	onLiveObject: "on the live object"}
 
-// leavesAlone returns the parts that an annotation with a value exempts from repair, "" for none, and whether that is
+// leavesAlone returns the part that the value of an annotation exempts from repair, "" for none, and whether this is
 // everything.
 type leavesAlone func(value string) (what string, everything bool)
 
-// annotations are the annotations that exempt something from repair: the one place that reports know them from.
+// annotations has all annotations that exempt something from repair, except holds.
 var annotations = []struct {
 	name  string
 	on    place
@@ -84,7 +84,7 @@ func ifLiteral(what string) leavesAlone {
 	}
 }
 
-// ignoredOn returns the exemptions by the annotations of an object.
+// ignoredOn returns the exemptions by annotations of an object.
 func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 	var all []Ignored
 	for _, a := range annotations {
@@ -105,11 +105,11 @@ func ignoredOn(object metav1.Object, on place, now time.Time) []Ignored {
 	return append(all, heldOn(object, on, now)...)
 }
 
-// heldOn returns the exemption by the object's hold annotation.
+// heldOn returns the exemption by the hold on the object, if it is in force.
 func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
 	held := hold.Of(object.GetAnnotations(), now)
 	if on == inManifest || held.State != hold.InForce {
-		return nil // In a manifest the annotations have no effect.
+		return nil // Holds in manifests have no effect.
 	}
 	ignored := Ignored{What: "everything " + held.String(), Where: placeNames[on],
 		Annotation: resourcesv1alpha1.AnnotationLeaveAloneUntil,
@@ -121,9 +121,9 @@ func heldOn(object metav1.Object, on place, now time.Time) []Ignored {
 	return []Ignored{ignored}
 }
 
-// allowsHolds reports whether a hold on an object counts. Without the annotation of the ManagedResource the
-// configuration of resource-manager decides, which is unknown here: then the condition decides, which names the
-// objects left alone.
+// allowsHolds reports whether a hold on an object is allowed. If the ManagedResource has no annotation about it, the
+// configuration of resource-manager decides, which is unknown here. The hold is then allowed if the condition of the
+// ManagedResource names the object as left alone.
 func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured) bool {
 	if allowed, err := strconv.ParseBool(mr.Annotations[resourcesv1alpha1.AnnotationAllowHolds]); err == nil {
 		return allowed
@@ -133,8 +133,8 @@ func allowsHolds(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstr
 		meta.ObjectName(live.GetKind(), live.GetNamespace(), live.GetName()))
 }
 
-// holdUndecided reports whether a live object has a hold of which only the configuration of resource-manager reports
-// whether it counts.
+// holdUndecided reports whether a live object has a hold, and only the unknown configuration of resource-manager
+// decides whether it is allowed.
 func holdUndecided(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, now time.Time) bool {
 	if live == nil || allowsHolds(mr, live) || len(heldOn(live, onLiveObject, now)) == 0 {
 		return false

@@ -19,11 +19,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// DefaultManagedByValue is the value of the managed-by label where neither a configuration nor an inventory says
-// another one.
+// DefaultManagedByValue is the value of the managed-by label if neither a configuration nor an inventory has another
+// one.
 const DefaultManagedByValue = "gardener"
 
-// missingSecret returns the name of a Secret of a ManagedResource that was not read, "" if all were.
+// missingSecret returns a message about a Secret of the ManagedResource that was not read, "" if all were read.
 func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*corev1.Secret) string {
 	for _, ref := range mr.Spec.SecretRefs {
 		if secrets[ref.Name] == nil {
@@ -33,8 +33,8 @@ func missingSecret(mr *resourcesv1alpha1.ManagedResource, secrets map[string]*co
 	return ""
 }
 
-// Decode reads the manifests of a ManagedResource from its Secrets, in the order in which it names them. All of them
-// must have been read.
+// Decode reads the manifests of a ManagedResource from its Secrets, in the order of the spec. All Secrets must have
+// been read.
 func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	secrets map[string]*corev1.Secret) (decode.Result, error) {
 	var sources decode.Sources
@@ -48,15 +48,14 @@ func Decode(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	return decode.Decode(ctx, sources.All)
 }
 
-// Settings has the properties of a run that come from its configuration and the source, as far as the objects show
-// them.
+// Settings are the settings of a run that depend on its configuration and the source, derived from the objects.
 type Settings struct {
 	Origin              string
 	ManagedByLabelValue string
 }
 
-// SettingsOf derives the settings of the resource-manager that keeps a ManagedResource from its writes: the inventory,
-// and the origin of a live object.
+// SettingsOf derives the settings of the responsible resource-manager from its writes: the inventory, and the origin
+// of a live object.
 func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Unstructured) Settings {
 	settings := Settings{Origin: keyOf(mr).String(), ManagedByLabelValue: DefaultManagedByValue}
 	for i := range mr.Status.Resources {
@@ -74,13 +73,13 @@ func SettingsOf(mr *resourcesv1alpha1.ManagedResource, live ...*unstructured.Uns
 	return settings
 }
 
-// PlanOptions are those of a run for a ManagedResource.
+// PlanOptions returns the plan options of a run for a ManagedResource.
 func (s Settings) PlanOptions(mr *resourcesv1alpha1.ManagedResource,
 	scope func(runtimeschema.GroupVersionKind) (plan.Scope, error)) plan.Options {
 	return plan.Options{Spec: &mr.Spec, Origin: s.Origin, ManagedByLabelValue: s.ManagedByLabelValue, Scope: scope}
 }
 
-// MergeOptions are those of a run for an object of a ManagedResource.
+// MergeOptions returns the merge options of a run for an object of a ManagedResource.
 func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unstructured.Unstructured, scaled bool,
 	now time.Time) merge.Options {
 	return merge.Options{
@@ -90,20 +89,19 @@ func (s Settings) MergeOptions(mr *resourcesv1alpha1.ManagedResource, live *unst
 	}
 }
 
-// described is the description of one object in the manifests of a ManagedResource.
+// described is the result of planning one object.
 type described struct {
-	// desired is nil if no manifest describes the object, or none that can be applied.
+	// desired is nil if no manifest describes the object, or if the manifest cannot be applied.
 	desired *plan.Desired
 	place   *decode.Place
-	// object is the manifest as it is, and released is true if it has mode Ignore.
+	// object is the original manifest; released is true if it has mode Ignore.
 	object   metav1.Object
 	released bool
-	// faults are the reasons why the manifests cannot be applied or read.
+	// faults are the reasons why manifests cannot be read or applied.
 	faults []string
 }
 
-// describe plans one object: everything that is not about it is left out, so that nothing has to be known of other
-// kinds.
+// describe plans one object. It leaves out all other objects, so that the scopes of other kinds are not needed.
 func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key objects.ID, scope plan.Scope,
 	settings Settings) described {
 	var found described
@@ -137,8 +135,8 @@ func describe(decoded decode.Result, mr *resourcesv1alpha1.ManagedResource, key 
 	return found
 }
 
-// WantedVersion returns the version in which the owner describes the object, "" if it does not: the compared object
-// has to be read in that version.
+// WantedVersion returns the version of the object's manifest, "" if there is none. The live object must be read in
+// this version to be compared.
 func WantedVersion(ctx context.Context, facts *Facts) string {
 	if facts.ManagedResource == nil {
 		return ""

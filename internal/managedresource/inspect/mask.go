@@ -13,8 +13,9 @@ import (
 
 const masked = "***"
 
-// mask hides the values of Secrets wherever they are in the forms of an object: in a list, a template, a text (CLI-11).
-// Fields of a Secret stay only if they cannot hold a value by name and shape; two different values stay different.
+// mask hides the values of Secrets in an object before and after a write, also inside lists, templates and strings
+// (CLI-11). A field of a Secret stays visible only if its name and type cannot hold a value. Two different values
+// stay different.
 func mask(live, wanted *unstructured.Unstructured) {
 	var forms [2]any
 	for i, form := range []*unstructured.Unstructured{live, wanted} {
@@ -31,14 +32,14 @@ func mask(live, wanted *unstructured.Unstructured) {
 	}
 }
 
-// Masked returns an object without the values of Secrets in it.
+// Masked returns a copy of an object with the values of Secrets masked.
 func Masked(object *unstructured.Unstructured) *unstructured.Unstructured {
 	hidden := object.DeepCopy()
 	mask(nil, hidden)
 	return hidden
 }
 
-// hide returns two values without those of Secrets. asItem is true for items of a SecretList, which may have no kind.
+// hide masks Secrets in two corresponding values. asItem is true for items of a SecretList, which may have no kind.
 func hide(before, after any, asItem bool) (hiddenBefore, hiddenAfter any) {
 	switch {
 	case isSecret(before, asItem), isSecret(after, asItem):
@@ -110,7 +111,7 @@ func eachField(before, after any,
 	return replacedBefore, replacedAfter
 }
 
-// shape reports whether a value has a form in which it holds nothing secret.
+// shape reports whether a value has a type that cannot hold secret values.
 type shape func(value any) bool
 
 func isText(value any) bool { _, is := value.(string); return is }
@@ -122,7 +123,7 @@ func isScalar(value any) bool {
 	return !isMap && !isList(value)
 }
 
-// isTexts reports whether a value is a mapping of texts, so that its keys are the names of values.
+// isTexts reports whether a value is a mapping of strings, so that its keys are only names.
 func isTexts(value any) bool {
 	entries, is := value.(map[string]any)
 	for _, entry := range entries {
@@ -131,17 +132,17 @@ func isTexts(value any) bool {
 	return is
 }
 
-// mostAnnotation is the length from which on an annotation may be a copy of the object, as tools that apply manifests
-// keep it.
+// mostAnnotation is the length from which an annotation may be a copy of the object, as written by tools that apply
+// manifests.
 const mostAnnotation = 256
 
-// isRemark reports whether an annotation is too short and too simple for a copy of the object.
+// isRemark reports whether an annotation is too short and too simple to be a copy of the object.
 func isRemark(value any) bool {
 	text, is := value.(string)
 	return is && len(text) < mostAnnotation && !strings.ContainsAny(text, "{[") && !describesSecret(text)
 }
 
-// shown are the fields of a Secret that hold no values, shownMetadata those of its metadata.
+// These fields of a Secret and of its metadata hold no secret values.
 var (
 	shownFields   = map[string]shape{"apiVersion": isText, "kind": isText, "type": isText, "immutable": isBool}
 	shownMetadata = map[string]shape{
@@ -185,7 +186,7 @@ func hideMetadata(name string, before, after any) (hiddenBefore, hiddenAfter any
 	return hideValue(before, after)
 }
 
-// both reports whether the values that are there have a shape.
+// both reports whether both values, if present, have a shape.
 func both(before, after any, is shape) bool {
 	return (before == nil || is(before)) && (after == nil || is(after))
 }
@@ -204,13 +205,13 @@ func hideValue(before, after any) (hiddenBefore, hiddenAfter any) {
 	return masked + " (before)", masked + " (after)"
 }
 
-// referenceFields are those of a reference to a Secret.
+// referenceFields are the fields of references to Secrets.
 var referenceFields = []string{
 	"apiVersion", "apiGroup", "group", "kind", "namespace", "name", "uid", "resourceVersion", "key", "valuesKey",
 	"targetPath", "fieldPath", "optional", "controller", "blockOwnerDeletion",
 }
 
-// isSecret reports whether a value is a Secret of any group, and no reference to one.
+// isSecret reports whether a value is a Secret of any group, and not a reference to one.
 func isSecret(value any, asItem bool) bool {
 	fields, is := value.(map[string]any)
 	if !is || asItem {
@@ -232,7 +233,7 @@ func isSecretList(value any) bool {
 	return strings.EqualFold(kind, "SecretList") || strings.EqualFold(kind, "InternalSecretList")
 }
 
-// manifestOfSecret finds the kind of a Secret in YAML and JSON, also if JSON is quoted in JSON.
+// manifestOfSecret matches the kind of a Secret in YAML and JSON, also in JSON that is quoted in JSON.
 var manifestOfSecret = regexp.MustCompile(`(?i)\bkind\\*["']?\s*:\s*\\*["']?(internal)?secret(list)?\b`)
 
 func describesSecret(value any) bool {

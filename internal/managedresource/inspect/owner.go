@@ -14,21 +14,22 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Proof is the evidence for the owner of an object.
+// Proof is the evidence that a ManagedResource owns an object.
 type Proof string
 
-// Proofs.
+// The values of Proof, which reports show unchanged.
 const (
-	// ByOrigin is the origin annotation of an object that the inventory of the ManagedResource has, too.
+	// ByOrigin means that the origin annotation names the ManagedResource, and its inventory has the object.
 	ByOrigin Proof = "origin annotation"
-	// ByInventory is an entry of the inventory alone: the object has no origin, or that of a ManagedResource that is not
-	// there.
+	// ByInventory means that only the inventory has the object: it has no origin, or the origin names a
+	// ManagedResource that does not exist.
 	ByInventory Proof = "inventory"
-	// ByManifest is an object that is in the manifests alone: it is not on record yet.
+	// ByManifest means that the origin annotation names the ManagedResource, but its inventory does not have the
+	// object yet.
 	ByManifest Proof = "origin annotation; its inventory does not have the object yet"
 )
 
-// OriginOf returns the owner that a live object names; false if it names none that can be parsed.
+// OriginOf returns the origin of a live object; false if there is none, or if it cannot be parsed.
 func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 	if live == nil {
 		return meta.Origin{}, false
@@ -37,8 +38,8 @@ func OriginOf(live *unstructured.Unstructured) (meta.Origin, bool) {
 	return origin, err == nil
 }
 
-// FindOwner returns the ManagedResource that owns an object: of those that were read the one that the object's origin
-// names, else the next one that has it in its inventory.
+// FindOwner returns the ManagedResource that owns an object: the one that the origin of the object names or, if it
+// was not read, the next owner that has the object in its inventory.
 func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructured,
 	read []*resourcesv1alpha1.ManagedResource) (*resourcesv1alpha1.ManagedResource, Proof) {
 	origin, named := OriginOf(live)
@@ -49,7 +50,7 @@ func FindOwner(key objects.ID, clusterScoped bool, live *unstructured.Unstructur
 		case EntryOf(read[at], key, clusterScoped) != nil:
 			return read[at], ByOrigin
 		case metav1.GetControllerOf(live) == nil:
-			return read[at], ByManifest // Its controller would have copied the annotation.
+			return read[at], ByManifest // An object with a controller may have got a copy of the annotation from it.
 		}
 	}
 	var claims []ownership.Claim
@@ -70,7 +71,7 @@ func keyOf(mr *resourcesv1alpha1.ManagedResource) types.NamespacedName {
 	return types.NamespacedName{Namespace: mr.Namespace, Name: mr.Name}
 }
 
-// EntryOf is the entry of an object in the inventory of a ManagedResource, nil if there is none.
+// EntryOf returns the entry of an object in the inventory of a ManagedResource, nil if there is none.
 func EntryOf(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
 	clusterScoped bool) *resourcesv1alpha1.ObjectReference {
 	keys := plan.NewEquivalences(mr.Spec.Equivalences).Keys(key)
@@ -84,8 +85,8 @@ func EntryOf(mr *resourcesv1alpha1.ManagedResource, key objects.ID,
 	return nil
 }
 
-// claimOf is the claim of a ManagedResource on an object of its inventory. A ManagedResource that goes keeps it as long
-// as nothing else is known.
+// claimOf returns the claim of a ManagedResource on an object of its inventory. It keeps the object, even during a
+// deletion, because nothing else is known here.
 func claimOf(mr *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.ObjectReference) ownership.Claim {
 	return ownership.Claim{
 		Owner: keyOf(mr), ID: objects.IDOfEntry(entry), Keeps: true,
@@ -93,7 +94,7 @@ func claimOf(mr *resourcesv1alpha1.ManagedResource, entry *resourcesv1alpha1.Obj
 	}
 }
 
-// ClassOf is the class of a ManagedResource.
+// ClassOf returns the class of a ManagedResource.
 func ClassOf(mr *resourcesv1alpha1.ManagedResource) string {
 	if mr.Spec.Class == nil || *mr.Spec.Class == "" {
 		return resourcesv1alpha1.DefaultClass

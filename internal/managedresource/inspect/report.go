@@ -20,31 +20,31 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Facts has the input of a report about one object.
+// Facts is the input of a report about one object.
 type Facts struct {
 	Now time.Time
-	// Kind is the kind under which the object was read; ClusterScoped is set if the kind has no namespaces.
+	// Kind is the kind with which the object was read; ClusterScoped is true if it has no namespaces.
 	Kind            runtimeschema.GroupVersionKind
 	ClusterScoped   bool
 	Namespace, Name string
-	// Live is the object, nil if it is not there.
+	// Live is the object, nil if it does not exist.
 	Live *unstructured.Unstructured
-	// ManagedResource is the owner, as FindOwner found it; nil if there is no owner.
+	// ManagedResource is the owner that FindOwner returned; nil if there is none.
 	ManagedResource *resourcesv1alpha1.ManagedResource
 	Proof           Proof
-	// Secrets are the Secrets that the owner names, as they were read; Events are those of resource-manager in its
+	// Secrets are the Secrets of the owner that could be read; Events are the Events of resource-manager in its
 	// namespace.
 	Secrets map[string]*corev1.Secret
 	Events  []corev1.Event
-	// Scaled is true if an autoscaler has the replicas.
+	// Scaled is true if an autoscaler controls the replicas.
 	Scaled bool
-	// Defaults are those of a custom resource.
+	// Defaults are the defaults of a custom resource.
 	Defaults merge.CustomDefaults
-	// Unknown names the facts that could not be read, with the reasons.
+	// Unknown lists the facts that could not be read, with the reasons.
 	Unknown []string
 }
 
-// Key is that of the object.
+// Key returns the ID of the object.
 func (f *Facts) Key() objects.ID {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(f.Kind)
@@ -60,41 +60,42 @@ func (f *Facts) scope() plan.Scope {
 	return plan.ScopeNamespaced
 }
 
-// State is the relation of the live object to its manifest.
+// State compares the live object with its manifest.
 type State string
 
-// States.
+// The values of State.
 const (
 	InSync    State = "InSync"
 	Differs   State = "Differs"
 	Missing   State = "Missing"
 	Unmanaged State = "Unmanaged"
-	// LeftAlone is an object that is not compared: it, or its ManagedResource, is ignored.
+	// LeftAlone means that the object is not compared, because the object or its ManagedResource is exempt from
+	// repair.
 	LeftAlone State = "LeftAlone"
-	// Leaving is an object that no manifest describes any more.
+	// Leaving means that no manifest describes the object any more, or that its ManagedResource is being deleted.
 	Leaving State = "Leaving"
 	Unknown State = "Unknown"
 )
 
-// Owner is the part of a report about a ManagedResource.
+// Owner describes the ManagedResource of an object.
 type Owner struct {
 	Namespace  string   `json:"namespace"`
 	Name       string   `json:"name"`
 	Class      string   `json:"class"`
 	Proof      Proof    `json:"proof"`
 	Conditions []string `json:"conditions,omitempty"`
-	// By is the writer of the ManagedResource.
+	// By is the last writer of the spec of the ManagedResource.
 	By *Writer `json:"by,omitempty"`
-	// Deleting is true if it is being deleted.
+	// Deleting is true if the ManagedResource is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-// Manifest is the place of an object's description.
+// Manifest is the place of an object's manifest.
 type Manifest struct {
 	Secret   string `json:"secret"`
 	Key      string `json:"key"`
 	Document int    `json:"document"`
-	// By is the last writer of that key of the Secret.
+	// By is the last writer of this key of the Secret.
 	By *Writer `json:"by,omitempty"`
 }
 
@@ -112,38 +113,38 @@ type Report struct {
 	Manifest    *Manifest    `json:"manifest,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
 	Health      string       `json:"health,omitempty"`
-	// Conditions are those of an object that is a ManagedResource itself.
+	// Conditions are set if the object itself is a ManagedResource.
 	Conditions []resourcesv1alpha1.Condition `json:"conditions,omitempty"`
 	// Failing is true if these conditions report that it is not applied or not healthy.
 	Failing bool         `json:"failing,omitempty"`
 	Writers []Writer     `json:"writers,omitempty"`
 	Repairs []Occurrence `json:"repairs,omitempty"`
-	// Fights are repairs in a fight of two writers of the object.
+	// Fights are the repairs in a fight of two writers for the object.
 	Fights []Occurrence `json:"fights,omitempty"`
-	// Deleted are deletions of the object by resource-manager.
+	// Deleted are the deletions of the object by resource-manager.
 	Deleted  []Occurrence `json:"deleted,omitempty"`
 	Deletion Deletion     `json:"deletion"`
 	Ignored  []Ignored    `json:"ignored,omitempty"`
 	Edits    []Edit       `json:"edits,omitempty"`
-	// EditsSay is the fate of every edit, if it is the same for all.
+	// EditsSay is the expected result of any edit, if it is the same for all edits.
 	EditsSay string `json:"editsSay,omitempty"`
-	// Lasting are the ways to change the object for good.
+	// Lasting are the ways to change the object permanently.
 	Lasting []string `json:"lasting,omitempty"`
-	// Faults are those of manifests.
+	// Faults are the errors of manifests.
 	Faults []string `json:"faults,omitempty"`
-	// NotKnown names the facts that are not known, because they could not be read or were not read.
+	// NotKnown lists the facts that could not be read, or were not read.
 	NotKnown []string `json:"notKnown,omitempty"`
 }
 
-// Found reports whether the report has a finding: the object is not in sync, writers fight for it, a fault was found,
-// or the object cannot go.
+// Found reports whether the object has a problem: it is not in sync, writers fight for it, a manifest has an error,
+// or its deletion is blocked.
 func (r *Report) Found() bool {
 	return r.Failing || r.State == Differs || r.State == Missing || r.State == Unknown || len(r.Fights) > 0 ||
 		len(r.Faults) > 0 ||
 		r.Deletion.Since != nil && len(r.Deletion.Holds) > 0
 }
 
-// Explain makes a report of facts.
+// Explain returns the report for facts.
 func Explain(ctx context.Context, facts *Facts) (*Report, error) {
 	r := &Report{
 		APIVersion: facts.Kind.GroupVersion().String(), Kind: facts.Kind.Kind, Namespace: facts.Namespace, Name: facts.Name,
@@ -170,7 +171,7 @@ func Explain(ctx context.Context, facts *Facts) (*Report, error) {
 	return r, r.managed(ctx, facts)
 }
 
-// itself adds the state of an object that is a ManagedResource.
+// itself adds the state of an object that is a ManagedResource itself.
 func (r *Report) itself(live *unstructured.Unstructured) error {
 	if live.GroupVersionKind().GroupKind() != resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource").GroupKind() {
 		return nil
@@ -184,7 +185,7 @@ func (r *Report) itself(live *unstructured.Unstructured) error {
 	return nil
 }
 
-// explainAbsence reports the deletions of an object that is not there.
+// explainAbsence reports the deletions of an object that does not exist.
 func (r *Report) explainAbsence(facts *Facts) {
 	found, unnamed := deletionsOf(facts.Events, facts.Key())
 	r.Deleted = found
@@ -196,7 +197,7 @@ func (r *Report) explainAbsence(facts *Facts) {
 	}
 }
 
-// healthOf returns the result of the health checks, "" for a kind without any.
+// healthOf returns the result of the health checks, "" for a kind without health checks.
 func healthOf(live *unstructured.Unstructured) string {
 	if !(healthcheck.Options{}).NeedsWholeObject(live.GroupVersionKind()) {
 		return ""
@@ -205,7 +206,7 @@ func healthOf(live *unstructured.Unstructured) string {
 	return state
 }
 
-// unmanaged is the report about an object that no ManagedResource has.
+// unmanaged fills the report about an object without a ManagedResource.
 func (r *Report) unmanaged(facts *Facts) {
 	r.State, r.Says = Unmanaged, "no ManagedResource has it"
 	if facts.Live == nil {
@@ -223,7 +224,7 @@ func (r *Report) unmanaged(facts *Facts) {
 	}
 }
 
-// managed is the report about an object of a ManagedResource.
+// managed fills the report about an object of a ManagedResource.
 func (r *Report) managed(ctx context.Context, facts *Facts) error {
 	mr := facts.ManagedResource
 	r.Owner = ownerOf(mr, facts.Proof)
@@ -308,7 +309,7 @@ func (r *Report) compare(facts *Facts, found described, settings Settings) {
 	}
 }
 
-// isHeld reports whether nothing of the object is repaired at present.
+// isHeld reports whether a hold suspends the repair of the object.
 func isHeld(facts *Facts) bool {
 	return effectOf(facts.ManagedResource, facts.Live, facts.Now).IsInForce()
 }
@@ -339,7 +340,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// lastingWays returns the ways to change an object for good.
+// lastingWays returns the ways to change an object permanently.
 func lastingWays(r *Report, found described) []string {
 	var ways []string
 	if m := r.Manifest; m != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// Level is the urgency of a state: urgent states come first.
+// Level is the urgency of a state.
 type Level string
 
 // Levels, the most urgent first.
@@ -28,7 +28,7 @@ const (
 	Fine     Level = "fine"
 )
 
-// urgency returns the place of a level among the levels.
+// urgency returns the index of a level, 0 for the most urgent one.
 func (l Level) urgency() int { return slices.Index([]Level{Problem, Underway, Fine}, l) }
 
 // Branch is a ManagedResource with its objects.
@@ -39,12 +39,12 @@ type Branch struct {
 	Level     Level       `json:"level"`
 	State     string      `json:"state"`
 	Created   metav1.Time `json:"created"`
-	// Ignored are the exemptions that apply to all of its objects.
+	// Ignored are the exemptions from repair that apply to all objects.
 	Ignored []Ignored `json:"ignored,omitempty"`
 	Leaves  []Leaf    `json:"objects,omitempty"`
 }
 
-// Leaf is a managed object.
+// Leaf is an object in the inventory of a ManagedResource.
 type Leaf struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -58,18 +58,18 @@ type Leaf struct {
 	Ignored []Ignored   `json:"ignored,omitempty"`
 }
 
-// TreeFacts has the input of a tree.
+// TreeFacts is the input of a tree.
 type TreeFacts struct {
 	Now              time.Time
 	ManagedResources []*resourcesv1alpha1.ManagedResource
-	// Live are the objects of the inventories that are there; Unread says of those that could not be read why.
+	// Live are the existing objects of the inventories; Unread has the errors of objects that could not be read.
 	Live   map[objects.ID]*unstructured.Unstructured
 	Unread map[objects.ID]error
-	// Events are those of resource-manager.
+	// Events are the Events of resource-manager.
 	Events []corev1.Event
 }
 
-// Branches are the ManagedResources by class, problems first.
+// Branches returns the ManagedResources by class, problems first.
 func (f *TreeFacts) Branches() []Branch {
 	branches := make([]Branch, 0, len(f.ManagedResources))
 	for _, mr := range f.ManagedResources {
@@ -101,7 +101,7 @@ func (f *TreeFacts) branch(mr *resourcesv1alpha1.ManagedResource) Branch {
 	return b
 }
 
-// stateOf returns the worst state in the conditions of a ManagedResource.
+// stateOf returns the most urgent state in the conditions of a ManagedResource.
 func stateOf(mr *resourcesv1alpha1.ManagedResource) (Level, string) {
 	if mr.DeletionTimestamp != nil {
 		return Underway, "being deleted" +
@@ -173,7 +173,7 @@ func (f *TreeFacts) leaf(mr *resourcesv1alpha1.ManagedResource, ref *resourcesv1
 	return leaf
 }
 
-// healthLevel returns the result of the health checks for an object.
+// healthLevel returns the progress of the deletion of an object, or else its health.
 func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	since := live.GetDeletionTimestamp()
 	if since != nil {
@@ -186,7 +186,7 @@ func healthLevel(live *unstructured.Unstructured) (Level, string) {
 	return assessed(live)
 }
 
-// assessed returns the status of the health checks on an object.
+// assessed returns the result of the health checks on an object.
 func assessed(live *unstructured.Unstructured) (Level, string) {
 	status := healthcheck.Options{}.Assess(live)
 	switch {

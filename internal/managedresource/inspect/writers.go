@@ -12,24 +12,23 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Writer is the writer of an object or a field of it, according to managed fields.
+// Writer is the writer of an object or of one of its fields, according to managed fields.
 type Writer struct {
 	Manager string `json:"manager"`
-	// Operation is Update or Apply; Subresource is set for writes of one.
+	// Operation is Update or Apply; Subresource is set for writes of a subresource.
 	Operation   string       `json:"operation,omitempty"`
 	Subresource string       `json:"subresource,omitempty"`
 	Time        *metav1.Time `json:"time,omitempty"`
-	// Ours is true for resource-manager, by its name or because it wrote the origin annotation.
+	// Ours is true for resource-manager, which is found by its name or because it wrote the origin annotation.
 	Ours bool `json:"ours,omitempty"`
 
 	fields map[string]json.RawMessage
 }
 
-// ownNames are those by which API servers note what resource-manager writes: the names of the executable here, and of
-// the reference.
+// ownNames are the field managers of resource-manager: of this executable, and of the reference's.
 var ownNames = []string{"resource-manager", "gardener-resource-manager"}
 
-// WritersOf are those of an object, the latest first.
+// WritersOf returns the writers of an object, the latest first.
 func WritersOf(object metav1.Object) []Writer {
 	if object == nil {
 		return nil
@@ -68,8 +67,8 @@ func fieldsOf(fields *metav1.FieldsV1) map[string]json.RawMessage {
 	return decoded
 }
 
-// wrote reports whether a writer has a field. The steps of lists are names or places in brackets, as in paths of
-// differences.
+// wrote reports whether a writer owns a field. In steps, items of lists are names or indexes in brackets, as in the
+// paths of differences.
 func (w *Writer) wrote(steps ...string) bool {
 	fields := w.fields
 	for _, step := range steps {
@@ -78,7 +77,7 @@ func (w *Writer) wrote(steps ...string) bool {
 			return false
 		}
 		if len(inner) == 0 {
-			return true // It has all that is below.
+			return true // It owns everything below.
 		}
 		fields = inner
 	}
@@ -114,7 +113,7 @@ func decodedFields(raw json.RawMessage) map[string]json.RawMessage {
 	return fields
 }
 
-// attribute says of each difference who wrote the live value: the latest writer that has the field.
+// attribute sets the writer of each difference: the latest writer that owns the field.
 func attribute(all []Difference, live *unstructured.Unstructured) {
 	writers := WritersOf(live)
 	for i := range all {
@@ -127,7 +126,7 @@ func attribute(all []Difference, live *unstructured.Unstructured) {
 	}
 }
 
-// writerOf is the latest writer that has a field, nil if managed fields report none.
+// writerOf returns the latest writer that owns a field, nil if the managed fields have none.
 func writerOf(object metav1.Object, steps ...string) *Writer {
 	writers := WritersOf(object)
 	if at := slices.IndexFunc(writers, func(w Writer) bool { return w.wrote(steps...) }); at >= 0 {

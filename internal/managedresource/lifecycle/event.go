@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// Facts are the circumstances of an event.
+// Facts are the ManagedResource and the time of an event.
 type Facts struct {
 	// UID and Generation belong to the ManagedResource that the event is about.
 	UID        types.UID
@@ -16,7 +16,7 @@ type Facts struct {
 	Now        time.Time
 }
 
-// Event is something that happened to a ManagedResource.
+// Event is an input of Step: something that happened to a ManagedResource.
 type Event interface{ kind() kind }
 
 type kind int
@@ -51,55 +51,56 @@ func (k kind) String() string {
 }
 
 type (
-	// TakenUp is sent first whenever the queue hands the ManagedResource out.
+	// TakenUp is sent first, when the queue returns the ManagedResource.
 	TakenUp struct{}
-	// OperationFound is sent next, with the annotation operation.
+	// OperationFound is sent next, with the value of the operation annotation.
 	OperationFound struct{ Operation string }
-	// OperationChanged means that the annotation operation was set since the last run, which may have found the same
-	// value before.
+	// OperationChanged means that the operation annotation was set since the last run. The last run may have found
+	// the same value.
 	OperationChanged struct{}
-	// SpecChanged means that a watch reported another generation.
+	// SpecChanged means that a watch reported a new generation.
 	SpecChanged struct{}
 	// SecretChanged means that a watch reported a new version of a Secret, or its deletion if Version is empty.
 	SecretChanged struct{ Name, Version string }
-	// SecretsMissed means that changes of Secrets may have been missed, in a gap of their watch.
+	// SecretsMissed means that changes of Secrets may have been missed, because their watch was interrupted.
 	SecretsMissed struct{}
-	// PeriodEnded means that alwaysUpdate requires writes at the end of a sync period, to all objects or to those that
-	// no watch covers.
+	// PeriodEnded means that alwaysUpdate requires writes at the end of a sync period: to all objects, or to the
+	// objects that no watch covers.
 	PeriodEnded struct{ All bool }
-	// RunBegins means that a run for the present form of the ManagedResource is about to begin.
+	// RunBegins means that a run for the current version of the ManagedResource is about to begin.
 	RunBegins struct {
 		// Reported is true if the status still shows the result of the last run.
 		Reported bool
-		// InSync is true if every object is known to be in sync, and a watch would report if it was not.
+		// InSync is true if every object is known to be in sync, and a watch would report any change.
 		InSync bool
-		// OnlyPending is true if the only work left for the run is to await objects that are not gone yet.
+		// OnlyPending is true if the only remaining work of the run is to wait for objects that are being deleted.
 		OnlyPending bool
-		// Known are the versions that the Secrets of the run have at least, by name.
+		// Known has, by name, the known versions of the Secrets of the run, which must not read older ones.
 		Known map[string][]string
 	}
-	// ObjectsVisited means that the run has visited these objects. If it fails, the next run need not visit them
+	// ObjectsVisited means that the run has visited these objects. If the run fails, the next one need not visit them
 	// again.
 	ObjectsVisited struct{ Objects map[objects.ID]struct{} }
 	// RunSucceeded means that the run finished all of its work.
 	RunSucceeded struct{ Completed Completed }
 	// DeletionsPending means that the run ended, with or without success, while objects were being deleted.
 	DeletionsPending struct{ Pending Pending }
-	// RunFailed means that the run could not finish its work. Content is the content it was to apply, empty if that
-	// could not be read. Refused is true if only other content, or a change of the objects, can end the failure.
+	// RunFailed means that the run could not finish its work. Content is the content that it should have applied,
+	// empty if this could not be read. Refused is true if only different content, or a change of the objects, can end
+	// the failure.
 	RunFailed struct {
 		Content string
 		Refused bool
 	}
-	// RunSuperseded means that the ManagedResource changed after the run took it up.
+	// RunSuperseded means that the ManagedResource has changed since the run read it.
 	RunSuperseded struct{}
 	// RunStopped means that the run ended without a result.
 	RunStopped struct{}
 	// PruneBegins means that objects are about to be deleted.
 	PruneBegins struct{}
-	// DeletionBegins means that the ManagedResource is being deleted, or went to another class.
+	// DeletionBegins means that the ManagedResource is being deleted, or has moved to another class.
 	DeletionBegins struct{}
-	// Gone means that the ManagedResource is gone, ignored, or no longer in the class of this instance.
+	// Gone means that the ManagedResource is deleted, ignored, or no longer in the class of this instance.
 	Gone struct{}
 )
 
@@ -121,29 +122,29 @@ func (PruneBegins) kind() kind      { return pruneBegins }
 func (DeletionBegins) kind() kind   { return deletionBegins }
 func (Gone) kind() kind             { return gone }
 
-// Action is the action of a Command.
+// Action is an action that a Command requests.
 type Action int
 
 const (
 	// Wake puts the ManagedResource into the queue.
 	Wake Action = iota
-	// ForgetPrevious forgets the objects of a former ManagedResource by the same name.
+	// ForgetPrevious drops the state of the objects of a former ManagedResource with the same name.
 	ForgetPrevious
-	// Pause does nothing, and checks again after a sync period.
+	// Pause skips the run, and checks again after a sync period.
 	Pause
 	// RemoveOperation removes the annotation operation.
 	RemoveOperation
-	// Rest ends the run, as there is nothing to do.
+	// Rest ends the run, because there is nothing to do.
 	Rest
 	// AwaitDeletion ends the run, and checks again soon.
 	AwaitDeletion
-	// Begin goes on with the run.
+	// Begin continues with the run.
 	Begin
-	// Measure observes the duration of a change that is applied now.
+	// Measure records the time that a change took to be applied.
 	Measure
-	// RequeueAfter begins another run after a pause.
+	// RequeueAfter starts another run after a pause.
 	RequeueAfter
-	// RetryDeletions tries each deletion at once, also those that are being retried with a back-off.
+	// RetryDeletions retries all deletions at once, even during their back-off.
 	RetryDeletions
 	// Forget drops the State.
 	Forget
@@ -163,10 +164,10 @@ type Command struct {
 	Since time.Time
 }
 
-// Commands are the actions that the caller of Step must carry out, in their order.
+// Commands are the actions that the caller of Step must carry out, in this order.
 type Commands []Command
 
-// Find returns the command for an action.
+// Find returns the command for an action; false if there is none.
 func (c Commands) Find(do Action) (Command, bool) {
 	for _, command := range c {
 		if command.Do == do {
@@ -176,7 +177,7 @@ func (c Commands) Find(do Action) (Command, bool) {
 	return Command{}, false
 }
 
-// Has reports whether the commands have an action.
+// Has reports whether the commands include an action.
 func (c Commands) Has(do Action) bool {
 	_, found := c.Find(do)
 	return found

@@ -7,7 +7,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// condition decides whether a row of the table holds.
+// condition restricts the events to which a row of the table applies.
 type condition struct {
 	text  string
 	holds func(State, Event, Facts) bool
@@ -36,7 +36,7 @@ var (
 				(found == resourcesv1alpha1.OperationMigrate || found == resourcesv1alpha1.OperationRestore)
 		}}
 
-	// A version is no news if the last successful run read it and no other version of the Secret was reported since.
+	// A version is not new if the last successful run read it and no other version of the Secret was reported since.
 	readAlready = &condition{"the last successful run read this version", func(s State, e Event, _ Facts) bool {
 		secret := e.(SecretChanged)
 		if _, found := s.reportedVersion(secret.Name); found || s.Last == nil {
@@ -45,7 +45,7 @@ var (
 		read, found := s.Last.Secrets[secret.Name]
 		return found && read == secret.Version
 	}}
-	// One deletion is like another, so that a deletion is always news.
+	// A deletion always counts as new, because deletions cannot be distinguished.
 	reportedAlready = &condition{"this version was reported before, and the Secret is not deleted",
 		func(s State, e Event, _ Facts) bool {
 			secret := e.(SecretChanged)
@@ -81,8 +81,9 @@ var (
 		}}
 )
 
-// KnownVersions returns the versions that a Secret has at least: a watch reported them, or the last successful run read
-// them (MRT-4). There are none after a gap of the watch, because a restored source has older versions.
+// KnownVersions returns versions of a Secret that a watch reported, or that the last successful run read (MRT-4):
+// older versions are outdated. It returns none after an interruption of the watch, because a restored source has
+// older versions.
 func (s State) KnownVersions(name string) (versions []string) {
 	if s.Inbox.SecretsMissed || s.Run != nil && s.Run.SecretsMissed {
 		return nil
@@ -96,7 +97,8 @@ func (s State) KnownVersions(name string) (versions []string) {
 	return versions
 }
 
-// reportedVersion returns the version of a Secret that a watch reported last, unless a successful run has settled it.
+// reportedVersion returns the last version of a Secret that a watch reported, unless a successful run has read it
+// since.
 func (s State) reportedVersion(name string) (version string, found bool) {
 	if version, found = s.Inbox.Secrets[name]; !found && s.Run != nil {
 		version, found = s.Run.Secrets[name]
@@ -170,7 +172,7 @@ var (
 	complete = &effect{"the run's events are dropped, and so are changes of Secrets that the run read",
 		func(s State, e Event, f Facts) State {
 			completed := e.(RunSucceeded).Completed
-			completed.Applied.Message = "" // It may be long, and nobody asks for it.
+			completed.Applied.Message = "" // It may be long, and is not needed.
 			s.Last, s.Run, s.Retry = &completed, nil, Retry{}
 			if len(s.Inbox.Secrets) > 0 {
 				s.Inbox.Secrets = maps.Clone(s.Inbox.Secrets)
@@ -223,7 +225,7 @@ var (
 		}}
 )
 
-// requested records that a user requested a full run: the next run visits every object, and tries each deletion.
+// requested records that a user requested a full run: the next run visits every object, and retries all deletions.
 func (s State) requested() State {
 	s.Inbox.Full, s.Inbox.Requested, s.Inbox.Visited = true, true, nil
 	s.Pruned.Requested = true

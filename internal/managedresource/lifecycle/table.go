@@ -4,32 +4,32 @@ import (
 	"slices"
 )
 
-// transition is a row of the table. A row holds for each of its phases and events while its condition holds; the first
-// row that holds counts.
+// transition is a row of the table. A row applies in its phases, to its events, while its condition holds. The first
+// row that applies is used.
 type transition struct {
-	// in are the phases, on the events; no phase means every phase.
+	// in and on are the phases and the events; no phase means every phase.
 	in []Phase
 	on []kind
-	// when is nil if there is no condition.
+	// when is the condition; nil if there is none.
 	when *condition
 	// then changes the State, apart from the phase; nil changes nothing.
 	then *effect
-	// to is the phase after that; stay leaves it.
+	// to is the next phase; stay means that the phase does not change.
 	to Phase
 	do []Action
 }
 
 const stay Phase = -1
 
-// requests are the events that request a run and are noted in the Inbox.
+// requests are the events that the Inbox records as requests for a run.
 var requests = []kind{secretChanged, secretsMissed, periodEnded}
 
-// table is the life of a ManagedResource.
+// table has the transitions of a ManagedResource, in the order in which they are tried.
 var table = []transition{
-	// Another ManagedResource by the same name starts anew. Its objects are not those of the former one.
+	// Another ManagedResource with the same name starts with a new State, because it has other objects.
 	{on: kinds(takenUp), when: replaced, then: forget, to: Unseen, do: actions(ForgetPrevious)},
 
-	// Requests of users. operation=reconcile stays in force until a full run succeeds, though its annotation is
+	// Requests of users. operation=reconcile stays in force until a full run succeeds, although its annotation is
 	// removed at once; migrate and restore stay as annotations, and count once.
 	{on: kinds(operationFound), when: waitsForState, then: setAside, to: Paused, do: actions(Pause)},
 	{in: in(Unseen, Due, Synced, AwaitingDeletion), on: kinds(operationFound), when: reconcileAsked, then: noteRequest,
@@ -41,7 +41,7 @@ var table = []transition{
 	{on: kinds(operationFound), then: noteOperation, to: stay},
 	{on: kinds(operationChanged), then: forgetOperation, to: stay},
 
-	// Requests go into the Inbox, which a run that is under way does not share.
+	// Requests are added to the Inbox, not to a run that is in progress.
 	{on: kinds(secretChanged), when: readAlready, to: stay},
 	{on: kinds(secretChanged), when: reportedAlready, then: noteChange, to: stay, do: actions(Wake)},
 	{on: kinds(periodEnded), when: askedAlready, to: stay},
@@ -82,11 +82,11 @@ func kinds(kinds ...kind) []kind          { return kinds }
 func actions(actions ...Action) []Action  { return actions }
 func (t *transition) covers(p Phase) bool { return len(t.in) == 0 || slices.Contains(t.in, p) }
 
-// Step returns the State after an event, and the actions that its caller must carry out.
+// Step returns the State after an event, and the commands that its caller must carry out.
 func Step(s State, e Event, f Facts) (State, Commands) {
 	if s.UID != f.UID {
 		if endsRun(e.kind()) {
-			return s, nil // It was about the former ManagedResource by this name.
+			return s, nil // It was about a former ManagedResource with this name.
 		}
 		s = State{UID: f.UID, Replaces: s.UID != "" || s.Replaces}
 	}
@@ -104,7 +104,7 @@ func Step(s State, e Event, f Facts) (State, Commands) {
 	return next, commands(row.do, s, next)
 }
 
-// rowOf returns the row of the table that counts for an event.
+// rowOf returns the first row of the table that applies to an event.
 func rowOf(s State, e Event, f Facts) *transition {
 	for i := range table {
 		row := &table[i]
@@ -112,11 +112,11 @@ func rowOf(s State, e Event, f Facts) *transition {
 			return row
 		}
 	}
-	// TestTable_IsComplete holds that each event has one in each phase.
+	// TestTable_IsComplete checks that each event has a row in each phase.
 	panic("no row for " + e.kind().String() + " in phase " + s.Phase.String())
 }
 
-// endsRun reports whether an event is about a run that began before it.
+// endsRun reports whether an event is a result of a run, which may have begun for a former ManagedResource.
 func endsRun(k kind) bool {
 	return k == objectsVisited || k == runSucceeded || k == deletionsPending ||
 		k == runFailed || k == runStopped
@@ -130,7 +130,7 @@ func commands(do []Action, before, after State) (commands Commands) {
 			command.After = after.Retry.backOff()
 		case Measure:
 			if before.Change.Since.IsZero() || !after.Change.Since.IsZero() {
-				continue // Nothing changed, or more did than was applied.
+				continue // Nothing changed, or not all changes were applied.
 			}
 			command.Since = before.Change.Since
 		}

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// CustomDefaults are the values that the API server fills in where a custom resource leaves a field out, read from the
-// schema of its CustomResourceDefinition. The zero value fills in nothing.
+// CustomDefaults are the API server's defaults for the fields of a custom resource, from the schema of its
+// CustomResourceDefinition. The zero value has no defaults.
 type CustomDefaults struct {
 	schema map[string]any
 }
 
-// NewCustomDefaults returns the defaults of a version. They are known only of the version that is stored, where
-// nothing converts objects: otherwise a written object differs from the one that is read.
+// NewCustomDefaults returns the defaults of a version. They are known only for the storage version of a kind without
+// conversion: otherwise a written object differs from the one that is read.
 func NewCustomDefaults(definition *unstructured.Unstructured, version string) CustomDefaults {
 	if strategy, found, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy"); found &&
 		strategy != "None" {
@@ -31,11 +31,11 @@ func NewCustomDefaults(definition *unstructured.Unstructured, version string) Cu
 	return CustomDefaults{}
 }
 
-// ownFields are those at the top of an object that no schema fills in, or that a write of the object does not touch.
+// ownFields are the top-level fields without a default, or that a write of the object does not change.
 var ownFields = []string{"apiVersion", "kind", "metadata", "status"}
 
-// Fill sets the defaults that an object leaves out, as the API server does for each write. A null stays, although the
-// API server may replace it: a comparison then finds a difference where there is none, and the object is written.
+// Fill sets the defaults of fields that are absent, as the API server does for each write. A null stays, although the
+// API server may replace it: this causes an unnecessary write, but hides no difference.
 func (d CustomDefaults) Fill(object *unstructured.Unstructured) {
 	properties, _ := d.schema["properties"].(map[string]any)
 	for name, property := range properties {

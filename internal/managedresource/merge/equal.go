@@ -8,13 +8,14 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Equal reports whether writing merged over live would change nothing (MR-26, MRB-8). For Kubernetes' own kinds that
-// follows their types and what the API server fills in; of all others only the metadata is known, and {} and absent
-// differ. managedFields do not count. Merge takes the fields that Equal ignores from the live object.
+// Equal reports whether writing merged over live would change nothing (MR-26, MRB-8). For built-in kinds, this
+// follows from their types and the defaults of the API server. For all other kinds only the metadata has a known
+// type, so that {} and absent differ. managedFields are ignored. Merge takes all fields that Equal ignores from the
+// live object.
 func Equal(live, merged *unstructured.Unstructured) bool { return differ(live, merged) == nil }
 
-// Difference names the first field found that writing merged over live would change, such as spec.ports[http].port, or
-// returns "". It holds no content.
+// Difference returns the path of the first field that writing merged over live would change, such as
+// spec.ports[http].port, or "". It has no values.
 func Difference(live, merged *unstructured.Unstructured) string {
 	return strings.ReplaceAll(strings.Join(differ(live, merged), "."), ".[", "[")
 }

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// KeptField returns the first of some fields of a merged object that is not as in its manifest, but as in the live
-// object, or is a part of such a field; empty if there is none. Fields are named as in the errors of an API server, such
-// as "spec.template.spec.containers[0].resources.requests[cpu]".
+// KeptField returns the first of the given fields that Merge did not take from the manifest but kept from the live
+// object, also as a part of a larger field; empty if there is none. The fields have the form of API server errors,
+// such as "spec.template.spec.containers[0].resources.requests[cpu]".
 func KeptField(desired, merged *unstructured.Unstructured, fields []string) string {
 	kept := keptFields(desired.Object, merged.Object, "")
 	i := slices.IndexFunc(fields, func(field string) bool {
@@ -26,7 +26,7 @@ func KeptField(desired, merged *unstructured.Unstructured, fields []string) stri
 	return fields[i]
 }
 
-// keptFields returns the paths of the values that differ; metadata and status are no part of this.
+// keptFields returns the paths of the values that differ, except in metadata and status.
 func keptFields(desired, merged any, path string) (paths []string) {
 	switch merged := merged.(type) {
 	case map[string]any:

@@ -12,24 +12,24 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Options shape how a desired object is merged into the live one.
+// Options control the merge of a desired object into the live one.
 type Options struct {
 	ForceOverwriteLabels      bool
 	ForceOverwriteAnnotations bool
 	// Origin is the value of the origin annotation.
 	Origin string
-	// HorizontallyScaled is true if an autoscaler has the replicas of the object (MR-21).
+	// HorizontallyScaled is true if an autoscaler controls the replicas of the object (MR-21).
 	HorizontallyScaled bool
-	// Hold is the effect of holds.
+	// Hold is the combined effect of the holds on the object and its ManagedResource.
 	Hold hold.Effect
 }
 
-// serverOwned are the fields of metadata that only the API server writes.
+// serverOwned are the metadata fields that only the API server sets.
 var serverOwned = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "selfLink", "managedFields"}
 
-// ForCreation returns the object to create: without the fields that only the API server writes (MRB-32), with origin,
-// and with description unless the object is created only once (MR-30). The argument is left as it is.
+// ForCreation returns the object to create: without the fields that only the API server sets (MRB-32), with the
+// origin, and with the description unless the object is created only once (MR-30). It does not change its argument.
 func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructured {
 	object := desired.DeepCopy()
 	for _, field := range serverOwned {
@@ -43,8 +43,8 @@ func ForCreation(desired *plan.Desired, options Options) *unstructured.Unstructu
 	return object
 }
 
-// Merge returns the live object as it is to be: the desired one, but for metadata, status and the rules of its kind
-// (contract, managed-resources 7 and 8). The arguments are left as they are.
+// Merge returns the live object as it should be: the desired object, except for metadata, status and the rules of its
+// kind (contract, managed-resources 7 and 8). It does not change its arguments.
 func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	if desired.CreateOnly {
 		return live.DeepCopy()
@@ -73,8 +73,8 @@ func Merge(desired *plan.Desired, live *unstructured.Unstructured, options Optio
 	return merged
 }
 
-// mergeHeld leaves the live object as it is, except for the marks of its owner: without those no watch would report
-// its changes and the end of the hold (MRF-12).
+// mergeHeld leaves the live object as it is, except for the managed-by label, the origin and the description: without
+// these no watch would report its changes and the end of the hold (MRF-12).
 func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options Options) *unstructured.Unstructured {
 	merged := live.DeepCopy()
 	unstructured.RemoveNestedField(merged.Object, "metadata", "managedFields")
@@ -90,7 +90,7 @@ func mergeHeld(desired *plan.Desired, live *unstructured.Unstructured, options O
 	return merged
 }
 
-// withoutEndedHold removes the annotations of a hold on the live object that is over or refused (MRF-13).
+// withoutEndedHold removes the annotations of a hold that is over or refused (MRF-13).
 func withoutEndedHold(annotations map[string]string, effect hold.Effect) map[string]string {
 	if effect.RemovesAnnotations {
 		for _, name := range hold.Annotations {
@@ -100,14 +100,14 @@ func withoutEndedHold(annotations map[string]string, effect hold.Effect) map[str
 	return annotations
 }
 
-// mergeMetadata takes everything from the live object but labels, annotations and owners (MRL-5 … MRL-14).
+// mergeMetadata takes all metadata from the live object except labels, annotations and owners (MRL-5 … MRL-14).
 func mergeMetadata(desired *plan.Desired, live *unstructured.Unstructured, options Options) map[string]any {
 	liveMeta, _ := live.Object["metadata"].(map[string]any)
 	meta := maps.Clone(liveMeta)
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	delete(meta, "managedFields") // Sending none leaves them as they are.
+	delete(meta, "managedFields") // A write without managedFields leaves them unchanged.
 	holder := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
 
 	var oldLabels, oldAnnotations map[string]string
@@ -137,7 +137,7 @@ func withOrigin(annotations map[string]string, origin string) map[string]string 
 	return annotations
 }
 
-// setStrings sets a map of strings in metadata; an empty one removes the field (MRL-7).
+// setStrings sets a map of strings in metadata; an empty map removes the field (MRL-7).
 func setStrings(object *unstructured.Unstructured, field string, values map[string]string) {
 	if len(values) == 0 {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
@@ -154,8 +154,8 @@ func literalTrue(object *unstructured.Unstructured, annotation string) bool {
 	return object.GetAnnotations()[annotation] == "true"
 }
 
-// mergeContext is the input of a kind's rule: the rule may change merged, which shares nothing with desired but may
-// share parts with live, which therefore must be replaced, not changed.
+// mergeContext is the input of a kind's merge rule. The rule may change merged, but must replace, not change, the
+// parts that merged may share with live.
 type mergeContext struct {
 	desired, live, merged *unstructured.Unstructured
 	preserveReplicas      bool
@@ -164,7 +164,7 @@ type mergeContext struct {
 
 type mergeRule func(mergeContext)
 
-// rules are those of the kinds that have one, by group. Versions do not matter: the fields are the same in all of them.
+// rules are the merge rules of kinds, by group. They apply to all versions, because these have the same fields.
 var rules = map[string]map[string]mergeRule{
 	"": {
 		"Namespace": mergeNamespace, "Node": mergeNode, "PersistentVolume": mergePersistentVolume,
@@ -191,7 +191,7 @@ func mergeServiceAccount(c mergeContext) {
 	}
 }
 
-// keepLive sets a field to the live value, or removes it if the live object has none.
+// keepLive keeps the live value of a field, or removes the field if the live object has none.
 func keepLive(c mergeContext, fields ...string) {
 	if value := nested[any](c.live.Object, fields...); value != nil {
 		setNested(c.merged.Object, value, fields...)
@@ -200,8 +200,8 @@ func keepLive(c mergeContext, fields ...string) {
 	unstructured.RemoveNestedField(c.merged.Object, fields...)
 }
 
-// keepLiveIfUnset sets a field to the live value if the desired object leaves it out; what counts as that its type
-// says.
+// keepLiveIfUnset keeps the live value of a field if it is unset in the desired object. The type of the field decides
+// which values count as unset.
 func keepLiveIfUnset(c mergeContext, fields ...string) {
 	kind, _ := typed.Of(c.merged.GroupVersionKind())
 	if value, found, _ := unstructured.NestedFieldNoCopy(c.merged.Object, fields...); found &&
@@ -213,7 +213,7 @@ func keepLiveIfUnset(c mergeContext, fields ...string) {
 	}
 }
 
-// setNested sets a field without copying the value, unless something else than a mapping stands in the way.
+// setNested sets a field without copying the value. It does nothing if a parent of the field is not a mapping.
 func setNested(object map[string]any, value any, fields ...string) {
 	for _, field := range fields[:len(fields)-1] {
 		if object = plan.ChildMap(object, field); object == nil {
@@ -223,14 +223,14 @@ func setNested(object map[string]any, value any, fields ...string) {
 	object[fields[len(fields)-1]] = value
 }
 
-// nested returns a field; its zero value if it is missing, or of another type.
+// nested returns the value of a field; the zero value if the field is missing or has another type.
 func nested[T any](object map[string]any, fields ...string) T {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
 	typed, _ := value.(T)
 	return typed
 }
 
-// keepPrefixed keeps the live annotations with a prefix that the desired object does not set.
+// keepPrefixed keeps the live annotations with a prefix, unless the desired object sets them.
 func keepPrefixed(c mergeContext, prefix string) {
 	wanted := c.desired.GetAnnotations()
 	keepAnnotations(c, func(key string) bool {
@@ -239,7 +239,8 @@ func keepPrefixed(c mergeContext, prefix string) {
 	})
 }
 
-// keepCounted keeps the live annotations with a prefix, whatever the desired object says: a controller counts in them.
+// keepCounted keeps the live annotations with a prefix, even if the desired object sets them, because a controller
+// counts in them.
 func keepCounted(c mergeContext, prefix string) {
 	keepAnnotations(c, func(key string) bool { return strings.HasPrefix(key, prefix) })
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Annotations that tie volumes and claims together, or record the progress of a controller: only the control plane
-// writes them.
+// These annotations bind volumes and claims, or record the progress of a controller. Only the control plane writes
+// them.
 const (
 	prefixVolumeBinding      = "pv.kubernetes.io/"
 	prefixVolume             = "volume.kubernetes.io/"
@@ -18,7 +18,7 @@ const (
 	annotationTemplateNumber = "deprecated.daemonset.template.generation"
 )
 
-// mergePersistentVolume keeps the binding: without it the volume is released and its claim is lost.
+// mergePersistentVolume keeps the binding: without it, the volume is released and its claim is lost.
 func mergePersistentVolume(c mergeContext) {
 	keepPrefixed(c, prefixVolumeBinding)
 	keepPrefixed(c, prefixVolume)
@@ -28,13 +28,13 @@ func mergePersistentVolume(c mergeContext) {
 	}
 	merged := nested[map[string]any](c.merged.Object, "spec", "claimRef")
 	if merged == nil || merged["name"] == live["name"] && merged["namespace"] == live["namespace"] {
-		// A manifest may name the claim; which one of that name it was only the control plane knows.
+		// A manifest may name the claim, but only the control plane has its UID.
 		setNested(c.merged.Object, live, "spec", "claimRef")
 	}
 }
 
-// mergePersistentVolumeClaim keeps the binding and the class that the claim got where its manifest names none: a claim
-// without them is refused. No class at all is "", another wish.
+// mergePersistentVolumeClaim keeps the binding, and the class that the claim got if its manifest names none: the API
+// server refuses to remove them. The class "" is a request for no class, and is not replaced.
 func mergePersistentVolumeClaim(c mergeContext) {
 	for _, prefix := range []string{prefixVolumeBinding, prefixVolume, prefixVolumeBeta} {
 		keepPrefixed(c, prefix)
@@ -44,7 +44,7 @@ func mergePersistentVolumeClaim(c mergeContext) {
 	}
 }
 
-// mergeNamespace keeps the finalizers, which are changed by another request, and the label that every Namespace has.
+// mergeNamespace keeps the finalizers, which need another request to change, and the name label of every Namespace.
 func mergeNamespace(c mergeContext) {
 	keepLive(c, "spec")
 	labels := c.merged.GetLabels()
@@ -57,7 +57,7 @@ func mergeNamespace(c mergeContext) {
 	}
 }
 
-// mergeNode keeps the fields that make the object the Node of one machine, and the taints that show its state.
+// mergeNode keeps the fields that bind the object to one machine, and the taints that reflect its state.
 func mergeNode(c mergeContext) {
 	for _, field := range []string{"providerID", "podCIDR", "podCIDRs"} {
 		keepLiveIfUnset(c, "spec", field)
@@ -75,7 +75,7 @@ func mergeNode(c mergeContext) {
 	}
 }
 
-// isStateTaint reports whether an admission plugin or a controller of Kubernetes sets and removes the taint.
+// isStateTaint reports whether an admission plugin or a controller of Kubernetes manages the taint.
 func isStateTaint(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io"
@@ -86,16 +86,16 @@ func sameTaint(taint any, other map[string]any) bool {
 	return fields["key"] == other["key"] && fields["effect"] == other["effect"]
 }
 
-// mergeIngress keeps the class that admission filled in when the Ingress was created: an update without a class removes
-// it, so that no controller serves the Ingress any more. A manifest may name the class in the deprecated annotation,
-// and then gets no other class.
+// mergeIngress keeps the class that admission set when the Ingress was created: an update without a class would
+// remove it, so that no controller serves the Ingress any more. A manifest with the deprecated class annotation gets
+// no other class.
 func mergeIngress(c mergeContext) {
 	if _, set := c.desired.GetAnnotations()["kubernetes.io/ingress.class"]; !set {
 		keepLiveIfUnset(c, "spec", "ingressClassName")
 	}
 }
 
-// mergeSecret keeps the token that the control plane writes into a Secret of that type.
+// mergeSecret keeps the token that the control plane writes into Secrets of this type.
 func mergeSecret(c mergeContext) {
 	if nested[string](c.desired.Object, "type") != string(corev1.SecretTypeServiceAccountToken) ||
 		nested[string](c.live.Object, "type") != string(corev1.SecretTypeServiceAccountToken) {
@@ -108,7 +108,7 @@ func mergeSecret(c mergeContext) {
 	}
 }
 
-// mergeClusterRole keeps the rules that a controller collects from other roles.
+// mergeClusterRole keeps the rules that a controller aggregates from other roles.
 func mergeClusterRole(c mergeContext) {
 	if nested[any](c.desired.Object, "aggregationRule") != nil {
 		keepLive(c, "rules")
@@ -122,7 +122,8 @@ func mergeCertificateSigningRequest(c mergeContext) {
 	}
 }
 
-// StatusAnnotations are the annotations of a kind that are parts of its status: merging keeps the live ones.
+// StatusAnnotations returns the annotations of a kind that are part of its status, for which merging keeps the live
+// values.
 func StatusAnnotations(kind schema.GroupKind) []string {
 	if kind.Group == "autoscaling" && kind.Kind == "HorizontalPodAutoscaler" {
 		return autoscalerStatus
@@ -130,15 +131,15 @@ func StatusAnnotations(kind schema.GroupKind) []string {
 	return nil
 }
 
-// autoscalerStatus are those of version 1.
+// autoscalerStatus are the annotations that have the status in version 1.
 var autoscalerStatus = []string{"autoscaling.alpha.kubernetes.io/conditions",
 	"autoscaling.alpha.kubernetes.io/current-metrics"}
 
-// autoscalerSpec are the annotations that version 1 has for what version 2 has in its specification.
+// autoscalerSpec are the annotations of version 1 for fields that version 2 has in its spec.
 var autoscalerSpec = []string{"autoscaling.alpha.kubernetes.io/metrics", "autoscaling.alpha.kubernetes.io/behavior"}
 
-// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Annotations that are the
-// specification are the manifest's alone.
+// mergeHorizontalPodAutoscaler keeps the status that version 1 has in annotations. Annotations with parts of the spec
+// are taken from the manifest only.
 func mergeHorizontalPodAutoscaler(c mergeContext) {
 	for _, name := range autoscalerStatus {
 		keepPrefixed(c, name)

@@ -4,15 +4,13 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 type fields = map[string]any
 
-// mergeDeviceTaintRule keeps the time when the taint was added. If a manifest leaves the time out, the API server sets
-// it anew at each write, and evictions count from then. If the effect changes, the API server renews the time by
-// itself.
+// mergeDeviceTaintRule keeps the time when the taint was added. If a manifest has no time, the API server sets it at
+// each write, and eviction delays start again. If the effect changes, the API server updates the time itself.
 func mergeDeviceTaintRule(c mergeContext) {
 	keepTimeAdded(nested[any](c.live.Object, "spec", "taint"), nested[any](c.merged.Object, "spec", "taint"))
 }
 
-// mergeResourceSlice does the same for the taints of devices, which it identifies by the name of the device, key and
-// effect.
+// mergeResourceSlice keeps the time of the taints of devices, which it identifies by device name, key and effect.
 func mergeResourceSlice(c mergeContext) {
 	live := deviceTaints(c.live)
 	for name, taints := range deviceTaints(c.merged) {
@@ -26,7 +24,7 @@ func mergeResourceSlice(c mergeContext) {
 	}
 }
 
-// deviceTaints are the taints of the devices of a slice, by name. Version v1beta1 has them one level further in.
+// deviceTaints returns the taints of the devices of a slice, by name. Version v1beta1 has them one level deeper.
 func deviceTaints(slice *unstructured.Unstructured) map[string][]any {
 	devices := nested[[]any](slice.Object, "spec", "devices")
 	taints := make(map[string][]any, len(devices))

@@ -12,9 +12,9 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// mergePod lays the manifest over the live Pod: most of a Pod can't be changed, and fields that the manifest does not
-// mention were filled in by the API server, an admission plugin or the scheduler. Items of lists that have a key are
-// matched by it, and those that only the live Pod has stay.
+// mergePod applies the manifest on top of the live Pod: most of a Pod is immutable, and fields that the manifest
+// omits were set by the API server, an admission plugin or the scheduler. List items with a key are matched by it,
+// and items that only the live Pod has stay.
 func mergePod(c mergeContext) {
 	live, _ := c.live.Object["spec"].(map[string]any)
 	desired, _ := c.desired.Object["spec"].(map[string]any)
@@ -30,15 +30,15 @@ func mergePod(c mergeContext) {
 		desired = withoutResources(desired, c.live.Object)
 	}
 	merged, _ := overlay(spec, live, desired).(map[string]any)
-	merged = maps.Clone(merged) // It is the live one if the manifest says all of it.
+	merged = maps.Clone(merged) // It is the live spec if the manifest changes nothing.
 	for _, list := range containerLists {
 		fillContainers(merged, live, desired, list)
 	}
 	if tolerations := spec.Field("tolerations"); live["tolerations"] != nil && tolerations != nil {
 		merged["tolerations"] = added(tolerations.Items(), live["tolerations"], desired["tolerations"])
 	}
-	// Gates are only ever removed, by the controllers that they wait for; containers for debugging are added by another
-	// request.
+	// Controllers remove scheduling gates, and ephemeral containers need another request: keep both from the live
+	// Pod.
 	for _, name := range []string{"schedulingGates", "ephemeralContainers"} {
 		delete(merged, name)
 		if value, found := live[name]; found {
@@ -48,9 +48,9 @@ func mergePod(c mergeContext) {
 	c.merged.Object["spec"] = merged
 }
 
-// overlay returns desired laid over live, which stays as it is but may be shared.
+// overlay returns desired applied on top of live, which it may share but does not change.
 //
-// Its branches are the cases of one recursion, which share live, desired and their type.
+// Its branches are the cases of one recursion over live, desired and their type.
 func overlay(f *typed.Field, live, desired any) any {
 	if desired == nil || f != nil && f.Same(live, desired) {
 		return live
@@ -107,7 +107,7 @@ func keyIn(item any, key string) any {
 	return nil
 }
 
-// added returns the live items and those of the desired that are not among them.
+// added returns the live items, followed by the desired items that are not among them.
 func added(item *typed.Type, live, desired any) any {
 	items, _ := live.([]any)
 	wanted, _ := desired.([]any)
@@ -120,11 +120,11 @@ func added(item *typed.Type, live, desired any) any {
 	return all
 }
 
-// CheckUpdate returns an error of reason Invalid if writing merged over live would be refused whatever is tried again:
-// a Pod may only get other images, a shorter deadline, and more tolerations. The error names the field and no content.
-// For all other kinds the API server is asked.
+// CheckUpdate returns an error of reason Invalid if the API server would always refuse to write merged over live: a
+// Pod may only get other images, a shorter deadline, and more tolerations. The error has the field and no values. For
+// all other kinds it returns nil, and the API server decides.
 //
-// Its branches are the fields that may change, in the order of the API server's check.
+// Its branches are the fields that may change, in the order of the API server's checks.
 func CheckUpdate(live, merged *unstructured.Unstructured) error {
 	if live.GetKind() != "Pod" || live.GetAPIVersion() != "v1" {
 		return nil

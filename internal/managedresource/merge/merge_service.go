@@ -47,7 +47,8 @@ func serviceType(service *unstructured.Unstructured) string {
 	return cmp.Or(nested[string](service.Object, "spec", "type"), typeClusterIP)
 }
 
-// mergeClusterIP is MRM-12. clusterIPs goes with clusterIP: the API server wants its first entry to be the same.
+// mergeClusterIP implements MRM-12. It keeps clusterIP and clusterIPs together, because the API server requires that
+// the first entry of clusterIPs is clusterIP.
 func mergeClusterIP(c mergeContext, liveType string) {
 	if liveType == typeExternalName || nested[string](c.desired.Object, "spec", "clusterIP") == "None" &&
 		nested[string](c.live.Object, "spec", "clusterIP") != "None" {
@@ -57,14 +58,14 @@ func mergeClusterIP(c mergeContext, liveType string) {
 	keepLive(c, "spec", "clusterIPs")
 }
 
-// keepNodePorts takes the node port of the live port of the same name, or of the same number and protocol, for every
-// desired port without one (MRM-10, MRB-26). Each live port serves one desired port.
+// keepNodePorts sets the node port of each desired port without one from the live port with the same name, or with
+// the same number, and the same protocol (MRM-10, MRB-26). Each live port is used once.
 //
-// Most of its branches skip values that are no objects, as manifests may have anything there.
+// Most of its branches skip values that are no objects, because manifests may have anything there.
 func keepNodePorts(c mergeContext) {
 	ports, livePorts := nested[[]any](c.merged.Object, "spec", "ports"), nested[[]any](c.live.Object, "spec", "ports")
 
-	taken := map[string]bool{} // One number may serve two protocols.
+	taken := map[string]bool{} // Two protocols may share one number.
 	at := func(number int64, port map[string]any) string {
 		return strconv.FormatInt(number, 10) + "/" + protocol(port)
 	}

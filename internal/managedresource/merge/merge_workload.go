@@ -15,13 +15,13 @@ var (
 	cronJobPodTemplate = []string{"spec", "jobTemplate", "spec", "template"}
 )
 
-// workload lists the fields of a kind that others may scale: replicas, and the resources of the Pods of a template.
+// workload lists the fields of a kind that autoscalers may change: replicas, and the resources in a Pod template.
 type workload struct {
 	replicas bool
 	template []string
 }
 
-// workloads are the built-in kinds with replicas or Pod templates, by group. A Pod is its own template (mergePod).
+// workloads are the built-in kinds with replicas or Pod templates, by group. Pods are merged by mergePod.
 var workloads = map[string]map[string]workload{
 	"":           {"ReplicationController": {true, podTemplate}},
 	"apps":       apps,
@@ -34,11 +34,11 @@ var apps = map[string]workload{
 	"DaemonSet": {template: podTemplate},
 }
 
-// HasReplicas reports whether a kind is a built-in one whose objects an autoscaler may scale (MR-20).
+// HasReplicas reports whether a kind is built in and has replicas that an autoscaler may change (MR-20).
 func HasReplicas(group, kind string) bool { return workloads[group][kind].replicas }
 
-// mergeWorkload keeps the fields that others scale (MRM-1 … MRM-3). Of a kind that is not built in, the replicas are
-// at spec.replicas if anything has some (MRM-17).
+// mergeWorkload keeps the fields that autoscalers change (MRM-1 … MRM-3). For other kinds, it keeps spec.replicas if
+// the replicas must be preserved (MRM-17).
 func mergeWorkload(c mergeContext, key objects.ID) {
 	w, known := workloads[key.Group][key.Kind]
 	switch {
@@ -52,16 +52,16 @@ func mergeWorkload(c mergeContext, key objects.ID) {
 	}
 }
 
-// mergeDeployment keeps the counts of a controller in annotations.
+// mergeDeployment keeps the annotations in which a controller counts.
 func mergeDeployment(c mergeContext) { keepCounted(c, prefixDeployment) }
 
-// mergeStatefulSet is MRM-4: volumeClaimTemplates are immutable.
+// mergeStatefulSet implements MRM-4: volumeClaimTemplates are immutable.
 func mergeStatefulSet(c mergeContext) { keepLive(c, "spec", "volumeClaimTemplates") }
 
-// mergeDaemonSet is MRM-5.
+// mergeDaemonSet implements MRM-5.
 func mergeDaemonSet(c mergeContext) { keepCounted(c, annotationTemplateNumber) }
 
-// mergeJob is MRM-6: the selector and the labels that tie the Pods to the Job are the API server's.
+// mergeJob implements MRM-6: the API server sets the selector and the labels that bind the Pods to the Job.
 func mergeJob(c mergeContext) {
 	keepLive(c, "spec", "selector")
 	liveLabels, _, _ := unstructured.NestedMap(c.live.Object, "spec", "template", "metadata", "labels")
@@ -78,8 +78,8 @@ func mergeReplicas(c mergeContext) {
 	}
 }
 
-// mergePodTemplate is MRM-2 and MRM-3; with preserve-resources the whole resources of every live container that has any
-// are kept, init containers included (decision R10), and those of the Pod as a whole.
+// mergePodTemplate implements MRM-2 and MRM-3. With preserve-resources, it keeps all resources of every live
+// container that has any, including init containers (decision R10), and the resources at Pod level.
 func mergePodTemplate(c mergeContext, path []string) {
 	live, merged := nested[map[string]any](c.live.Object, path...), nested[map[string]any](c.merged.Object, path...)
 	if live == nil || merged == nil {
@@ -98,7 +98,7 @@ func mergePodTemplate(c mergeContext, path []string) {
 	}
 }
 
-// podResources are those of a Pod as a whole.
+// podResources returns the resources at Pod level.
 func podResources(template map[string]any) map[string]any {
 	return nested[map[string]any](template, "spec", "resources")
 }

@@ -12,15 +12,15 @@ import (
 
 var containerLists = []string{"containers", "initContainers"}
 
-// Resize returns the live Pod with the resources that it is to have, to be written by the subresource resize (MRM-18);
-// nil if the resources are the same, or if the object is no Pod. The API server refuses other resources than a Pod may
-// get, and names the field.
+// Resize returns the live Pod with its new resources, to be written to the subresource resize (MRM-18); nil if the
+// resources are the same, or if the object is no Pod. The API server refuses changes of resources that it does not
+// support, with the name of the field.
 func Resize(live, merged *unstructured.Unstructured) *unstructured.Unstructured {
 	if live.GetKind() != "Pod" || live.GetAPIVersion() != "v1" {
 		return nil
 	}
 	resized := live.DeepCopy()
-	unstructured.RemoveNestedField(resized.Object, "metadata", "managedFields") // Sending none leaves them as they are.
+	unstructured.RemoveNestedField(resized.Object, "metadata", "managedFields") // A write without them keeps them.
 	if wanted := podResources(merged.Object); len(wanted) > 0 {
 		setNested(resized.Object, runtime.DeepCopyJSON(wanted), "spec", "resources")
 	}
@@ -48,8 +48,8 @@ func byName(pod map[string]any, list string) map[string]map[string]any {
 	return named
 }
 
-// withoutResources returns the specification of a manifest without the resources of containers, and of the whole Pod,
-// that the live Pod has.
+// withoutResources returns the spec of a manifest without the resources, of containers and at Pod level, that the
+// live Pod has.
 func withoutResources(desired, live map[string]any) map[string]any {
 	spec := runtime.DeepCopyJSON(desired)
 	manifest := map[string]any{"spec": spec}
@@ -68,7 +68,7 @@ func withoutResources(desired, live map[string]any) map[string]any {
 	return spec
 }
 
-// fillContainers is fillRequests for the containers of a list.
+// fillContainers calls fillRequests for the containers of a list.
 func fillContainers(merged, live, desired map[string]any, list string) {
 	present, wanted := byName(map[string]any{"spec": live}, list), byName(map[string]any{"spec": desired}, list)
 	items, _ := merged[list].([]any)
@@ -93,9 +93,8 @@ func fillContainers(merged, live, desired map[string]any, list string) {
 	}
 }
 
-// fillRequests returns the requests of merged resources with those that the API server takes from limits, where the
-// manifest has limits only: a live Pod that was resized has other requests, which would exceed the limits of the
-// manifest or change the class of the Pod.
+// fillRequests sets requests to limits where the manifest has only limits, like the API server. A live Pod that was
+// resized has other requests, which could exceed the limits of the manifest or change the QoS class of the Pod.
 func fillRequests(merged, live, desired map[string]any) (filled map[string]any, isFilled bool) {
 	limits, _ := desired["limits"].(map[string]any)
 	given, _ := desired["requests"].(map[string]any)
@@ -115,7 +114,7 @@ func fillRequests(merged, live, desired map[string]any) (filled map[string]any, 
 	return filled, isFilled
 }
 
-// compare compares two quantities; those that cannot be read differ from all others.
+// compare compares two quantities. Quantities that cannot be parsed differ from all others.
 func compare(a, b any) int {
 	x, errX := quantity(a)
 	y, errY := quantity(b)

@@ -7,7 +7,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// mergeStrings is the three-way rule for labels and annotations (MRL-5, MRL-6).
+// mergeStrings implements the three-way merge of labels and annotations (MRL-5, MRL-6).
 func mergeStrings(live, desired, old map[string]string, force bool) map[string]string {
 	if force {
 		return maps.Clone(desired)

@@ -22,7 +22,7 @@ const (
 	messageInitialized        = "The condition has been initialized but its semantic check has not been performed yet."
 )
 
-// ConditionChange is the wanted content of a condition.
+// ConditionChange is the desired content of a condition.
 type ConditionChange struct {
 	Type    resourcesv1alpha1.ConditionType
 	Status  resourcesv1alpha1.ConditionStatus
@@ -30,10 +30,10 @@ type ConditionChange struct {
 	Message string
 }
 
-// Conditions is the list of conditions of a ManagedResource; its order is kept (MRS-3).
+// Conditions are the conditions of a ManagedResource, whose order is kept (MRS-3).
 type Conditions []resourcesv1alpha1.Condition
 
-// Get returns the condition of a type, or nil.
+// Get returns the condition of a type, or nil if there is none.
 func (c Conditions) Get(conditionType resourcesv1alpha1.ConditionType) *resourcesv1alpha1.Condition {
 	for i := range c {
 		if c[i].Type == conditionType {
@@ -51,8 +51,8 @@ func (c Conditions) Status(conditionType resourcesv1alpha1.ConditionType) resour
 	return ""
 }
 
-// With returns the list after the changes, and whether it differs from before; the receiver is left as it is (MRS-2,
-// MRS-3).
+// With returns the list after the changes, and whether it differs from the list before. It does not change its
+// receiver (MRS-2, MRS-3).
 func (c Conditions) With(now time.Time, changes ...ConditionChange) (Conditions, bool) {
 	result := slices.Clone(c)
 	changed := false
@@ -103,8 +103,8 @@ func (change ConditionChange) applyTo(condition *resourcesv1alpha1.Condition, no
 	return changed
 }
 
-// Invalidation returns the changes that announce new content (MRS-5). A failed apply of the same content stays failed
-// until it succeeds, so that the condition does not flip at every attempt (MRB-19).
+// Invalidation returns the changes for new content (MRS-5). A failure to apply stays in the condition while the same
+// content is retried, so that the condition does not change at every attempt (MRB-19).
 func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChange {
 	applied := ConditionChange{
 		resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionProgressing,
@@ -133,7 +133,7 @@ func (c Conditions) Invalidation(sameContentAsLastAttempt bool) []ConditionChang
 	}
 }
 
-// IgnoredChanges are the conditions of a ManagedResource that is left alone (MRS-12).
+// IgnoredChanges returns the conditions of a ManagedResource that is ignored (MRS-12).
 func IgnoredChanges() []ConditionChange {
 	return []ConditionChange{
 		{resourcesv1alpha1.ResourcesApplied, resourcesv1alpha1.ConditionTrue, resourcesv1alpha1.ReasonIgnored,
@@ -145,7 +145,7 @@ func IgnoredChanges() []ConditionChange {
 	}
 }
 
-// DeletingChanges are the conditions of health when the objects are about to go (MRX-1).
+// DeletingChanges returns the health conditions when the objects are about to be deleted (MRX-1).
 func DeletingChanges() []ConditionChange {
 	return []ConditionChange{
 		{resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionFalse, resourcesv1alpha1.ReasonDeletionPending,
@@ -155,7 +155,7 @@ func DeletingChanges() []ConditionChange {
 	}
 }
 
-// Applied returns the change of ResourcesApplied.
+// Applied returns a change of ResourcesApplied.
 func Applied(status resourcesv1alpha1.ConditionStatus, reason, message string) ConditionChange {
 	return ConditionChange{resourcesv1alpha1.ResourcesApplied, status, reason, message}
 }

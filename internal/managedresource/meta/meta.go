@@ -1,7 +1,7 @@
-// Package meta interprets a ManagedResource before anything is done with it: the responsible instance, whether it is
-// ignored, the origin of its objects, and the changes of its conditions.
+// Package meta interprets a ManagedResource before it is reconciled: the responsible instance, whether it is ignored,
+// the origin of its objects, and the changes of its conditions.
 //
-// Pure functions over the API type; the three controllers of ManagedResources share them.
+// It has pure functions over the API type, which the three controllers of ManagedResources share.
 package meta
 
 import (
@@ -19,26 +19,26 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// Truthy reports whether the annotation's value is one that strconv.ParseBool takes for true.
+// Truthy reports whether strconv.ParseBool parses the value of the annotation as true.
 func Truthy(annotations map[string]string, key string) bool {
 	value, err := strconv.ParseBool(annotations[key])
 	return err == nil && value
 }
 
-// WaitsForState reports whether the operation annotation forbids every step, even deletion (MRT-7).
+// WaitsForState reports whether the operation annotation forbids all actions, even deletion (MRT-7).
 func WaitsForState(mr metav1.Object) bool {
 	return mr.GetAnnotations()[resourcesv1alpha1.AnnotationOperation] == resourcesv1alpha1.OperationWaitForState
 }
 
-// Ignored reports whether a ManagedResource is to be left alone (MR-3).
+// Ignored reports whether a ManagedResource has the ignore annotation (MR-3).
 func Ignored(mr metav1.Object) bool {
 	return Truthy(mr.GetAnnotations(), resourcesv1alpha1.AnnotationIgnore)
 }
 
-// Class is the class an instance is configured with (MRK-1 … MRK-3).
+// Class is the configured class of an instance (MRK-1 … MRK-3).
 type Class string
 
-// NewClass returns the class of an instance; empty means the default.
+// NewClass returns the class of an instance; an empty value means the default.
 func NewClass(configured string) Class {
 	if configured == "" {
 		configured = resourcesv1alpha1.DefaultClass
@@ -46,7 +46,7 @@ func NewClass(configured string) Class {
 	return Class(configured)
 }
 
-// Responsible reports whether the instance looks after the ManagedResource (MRK-2).
+// Responsible reports whether the instance is responsible for the ManagedResource (MRK-2).
 func (c Class) Responsible(mr *resourcesv1alpha1.ManagedResource) bool {
 	wanted := ""
 	if mr.Spec.Class != nil {
@@ -56,7 +56,7 @@ func (c Class) Responsible(mr *resourcesv1alpha1.ManagedResource) bool {
 		(wanted == "" && c == resourcesv1alpha1.DefaultClass)
 }
 
-// Finalizer is the finalizer that the instance sets (MRK-3).
+// Finalizer returns the finalizer that the instance sets (MRK-3).
 func (c Class) Finalizer() string {
 	if c == resourcesv1alpha1.DefaultClass || c == resourcesv1alpha1.AllClasses {
 		return resourcesv1alpha1.FinalizerName
@@ -64,23 +64,24 @@ func (c Class) Finalizer() string {
 	return resourcesv1alpha1.FinalizerName + "-" + string(c)
 }
 
-// Owns reports whether the instance's finalizer is set.
+// Owns reports whether the finalizer of the instance is set.
 func (c Class) Owns(mr metav1.Object) bool {
 	return slices.Contains(mr.GetFinalizers(), c.Finalizer())
 }
 
-// Handles reports whether the instance has anything to do with the ManagedResource (MRK-4).
+// Handles reports whether the instance reconciles or cleans up the ManagedResource (MRK-4).
 func (c Class) Handles(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) || c.Responsible(mr)
 }
 
-// MovedAway reports whether the ManagedResource went to another class, so that its objects must go here (MRK-5).
+// MovedAway reports whether the ManagedResource has moved to another class, so that its objects in this target must
+// be deleted (MRK-5).
 func (c Class) MovedAway(mr *resourcesv1alpha1.ManagedResource) bool {
 	return c.Owns(mr) && !c.Responsible(mr)
 }
 
-// WaitsForHandOver reports whether another class has not cleaned up yet (MRK-6). All finalizers count, not only the
-// first one (MRB-23).
+// WaitsForHandOver reports whether another class has not cleaned up yet (MRK-6). It checks all finalizers, not only
+// the first one (MRB-23).
 func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	if !c.Responsible(mr) {
 		return false
@@ -93,8 +94,8 @@ func (c Class) WaitsForHandOver(mr *resourcesv1alpha1.ManagedResource) bool {
 	return false
 }
 
-// SameDesiredState reports whether two forms of a ManagedResource ask for the same state: a plan for one form may be
-// carried out and reported for the other. The inventory is part of the state: a writer that changed the inventory has
+// SameDesiredState reports whether two versions of a ManagedResource have the same desired state, so that a plan for
+// one can be carried out and reported for the other. The inventory is part of the state: a writer that changed it has
 // changed objects, too.
 func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation &&
@@ -104,7 +105,7 @@ func (c Class) SameDesiredState(a, b *resourcesv1alpha1.ManagedResource) bool {
 		SameInventory(a.Status.Resources, b.Status.Resources)
 }
 
-// SameHold reports whether two forms of a ManagedResource have the same hold, and allow the same holds on objects.
+// SameHold reports whether two versions of a ManagedResource have the same hold, and allow the same holds on objects.
 func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.ContainsFunc([]string{
 		resourcesv1alpha1.AnnotationLeaveAloneUntil, resourcesv1alpha1.AnnotationAllowHolds,
@@ -115,33 +116,34 @@ func SameHold(a, b *resourcesv1alpha1.ManagedResource) bool {
 	})
 }
 
-// SameInventory compares inventories; nil and empty are the same.
+// SameInventory compares inventories; nil and empty are equal.
 func SameInventory(a, b []resourcesv1alpha1.ObjectReference) bool {
 	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
 }
 
-// InventoryDigest stands for an inventory: those that SameInventory takes for the same have the same one.
+// InventoryDigest returns a digest of an inventory, which is equal for inventories that SameInventory reports as
+// equal.
 func InventoryDigest(inventory []resourcesv1alpha1.ObjectReference) uint64 {
 	digest := fnv.New64a()
 	lines := json.NewEncoder(digest)
 	for i := range inventory {
-		_ = lines.Encode(&inventory[i]) // Texts, and maps of texts.
+		_ = lines.Encode(&inventory[i]) // Only strings and maps of strings, which cannot fail.
 	}
 	return digest.Sum64()
 }
 
-// planned marks an entry of the inventory whose object carries no origin (MR-30) and was not created by us: not yet, or
-// it was there before. It is kept in a field that has no meaning for whole objects, and that every version of the
-// CustomResourceDefinition has.
+// planned marks an inventory entry whose object has no origin (MR-30) and was not created by this ManagedResource:
+// not yet, or because it already existed. The mark is in fieldPath, which has no meaning for complete objects and is
+// in every version of the CustomResourceDefinition.
 const planned = "planned"
 
-// AsTentative returns the entry of such an object: a record that it may be there, but no record that it is ours.
+// AsTentative returns the entry with the mark that it does not prove ownership of the object.
 func AsTentative(ref resourcesv1alpha1.ObjectReference) resourcesv1alpha1.ObjectReference {
 	ref.FieldPath = planned
 	return ref
 }
 
-// Tentative reports whether an entry of the inventory is no record that the object is ours.
+// Tentative reports whether an inventory entry does not prove ownership of the object.
 func Tentative(ref *resourcesv1alpha1.ObjectReference) bool { return ref.FieldPath == planned }
 
 // Origin is the content of the origin annotation: the identity of the source cluster and the ManagedResource (MRC-8).
@@ -150,7 +152,7 @@ type Origin struct {
 	Key       types.NamespacedName
 }
 
-// String is the annotation's value.
+// String returns the value of the annotation.
 func (o Origin) String() string {
 	if o.ClusterID == "" {
 		return o.Key.String()
@@ -158,7 +160,7 @@ func (o Origin) String() string {
 	return o.ClusterID + ":" + o.Key.String()
 }
 
-// ParseOrigin reads the annotation's value.
+// ParseOrigin parses the value of the annotation.
 func ParseOrigin(value string) (Origin, error) {
 	var origin Origin
 	parts := strings.Split(value, ":")

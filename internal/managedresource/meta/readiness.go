@@ -13,8 +13,8 @@ const MessageReady = "All resources are applied, healthy and rolled out."
 var readiness = []resourcesv1alpha1.ConditionType{resourcesv1alpha1.Ready, resourcesv1alpha1.Reconciling,
 	resourcesv1alpha1.Stalled}
 
-// WithReadiness returns the list with the conditions of kstatus, which follow from the others (T4-8). stalled is true
-// if only new content can end a failure.
+// WithReadiness returns the list with the conditions of kstatus, which are derived from the others (T4-8). stalled is
+// true if only new content can end a failure.
 func (c Conditions) WithReadiness(now time.Time, stalled bool) (Conditions, bool) {
 	status, cause := c.readiness()
 	ready := ConditionChange{resourcesv1alpha1.Ready, status, cause.Reason, cause.Message}
@@ -32,7 +32,7 @@ func (c Conditions) WithReadiness(now time.Time, stalled bool) (Conditions, bool
 	return c.With(now, ready, reconciles, stalls)
 }
 
-// readiness returns the status of Ready, and the condition that decides it: the first that keeps it from being True.
+// readiness returns the status of Ready, and the first condition that prevents True.
 func (c Conditions) readiness() (resourcesv1alpha1.ConditionStatus, ConditionChange) {
 	applied := c.Get(resourcesv1alpha1.ResourcesApplied)
 	if applied != nil && applied.Reason == resourcesv1alpha1.ReasonIgnored {
@@ -66,8 +66,8 @@ func changeOf(condition *resourcesv1alpha1.Condition) ConditionChange {
 	return ConditionChange{condition.Type, condition.Status, condition.Reason, condition.Message}
 }
 
-// WithoutReadiness returns the list without the conditions of kstatus, if it has all three: they were left by an
-// instance that writes them.
+// WithoutReadiness returns the list without the conditions of kstatus if it has all three, because an instance that
+// writes them has left them.
 func (c Conditions) WithoutReadiness() (Conditions, bool) {
 	if slices.ContainsFunc(readiness, func(t resourcesv1alpha1.ConditionType) bool { return c.Get(t) == nil }) {
 		return c, false

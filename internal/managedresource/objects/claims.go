@@ -4,54 +4,55 @@ import (
 	"slices"
 )
 
-// run has the claims of a ManagedResource's run on its objects: it applies some, and releases others, which it deletes,
-// hands over or leaves. A ManagedResource that releases an object does not keep it: else two that release it at the
-// same time would each leave it to the other. A ManagedResource that applies an object keeps it, though its inventory
-// does not have the object yet.
+// run has the claims of a ManagedResource's run on its objects. It applies some objects, and releases others, which
+// it deletes, hands over or leaves. A ManagedResource that releases an object does not keep it: otherwise two that
+// release it at the same time would each leave it to the other. A ManagedResource that applies an object keeps it,
+// even before its inventory has the object.
 //
-// Invariant: no object is deleted that another run claims at any time between the decision and the answer to the
-// deletion. A run claims the objects that it releases before it finds out who else has them, and the objects that it
-// applies before it writes its inventory. The second of two runs learns of the first: the deletion is refused if
-// another run wants the object, and a run that claims an object whose deletion is under way is busy: it ends, and is
-// tried again. Nor is an object handed over to a ManagedResource whose run releases it: the hand-over is refused, or
-// that run is busy. No run waits for another one.
+// Invariant: no object is deleted that another run claims at any time between the decision and the response to the
+// deletion. A run claims the objects that it releases before it looks up their other owners, and the objects that it
+// applies before it writes its inventory. The second of two runs detects the first: the deletion is refused if
+// another run applies the object, and a run that claims an object during its deletion is busy, ends, and is retried.
+// An object is also not handed over to a ManagedResource whose run releases it: the hand-over is refused, or that run
+// is busy. No run waits for another one.
 type run struct {
 	applies  map[*record]struct{}
 	releases map[*record]*release
 }
 
-// release is the claim of a run on an object that it releases.
+// release is a run's claim on an object that it releases.
 type release struct {
-	// wanted is true if another run has claimed to apply the object, before or after this claim.
+	// wanted is true if another run has claimed the object to apply it, before or after this claim.
 	wanted bool
-	// deleting counts its deletions that are under way: two entries may be about one object.
+	// deleting counts deletions in progress, because two entries may be about one object.
 	deleting int
 }
 
-// Claims is the part of the Tracker that knows which runs apply, release or delete an object.
+// Claims is the part of the Tracker with the claims of runs to apply, release or delete objects.
 type Claims struct {
 	*table
-	// handOvers counts the hand-overs that are under way.
+	// handOvers counts the hand-overs in progress.
 	handOvers map[handOver]int
 }
 
-// handOver is an object that is being handed to a ManagedResource.
+// handOver is a hand-over of an object to a ManagedResource.
 type handOver struct {
 	to  Owner
 	key ID
 }
 
-// Releases reports whether a run of a ManagedResource that is under way deletes, hands over or leaves an object.
+// Releases reports whether a run in progress of a ManagedResource deletes, hands over or leaves an object.
 func (c *Claims) Releases(owner Owner, id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.owners[owner].releases(c.findLocked(id)) != nil
 }
 
-// Claim claims objects for a run of a ManagedResource: those that it applies, which are tracked, and those that it
-// releases. The first call begins the run, and returns the function that ends it; it claims nothing and returns true if
-// the run is busy: another run is deleting an object that it applies, or is handing over to it an object that it
-// releases. A later call adds objects. The pending deletions of objects that a run does not release end when it begins.
+// Claim claims objects for a run of a ManagedResource: the tracked objects that it applies, and the objects that it
+// releases. The first call begins the run, and returns the function that ends it. It claims nothing and returns true
+// if the run is busy: another run is deleting an object that this run applies, or is handing over an object that this
+// run releases. A later call adds objects. When a run begins, the pending deletions of objects that it does not
+// release end.
 func (c *Claims) Claim(owner Owner, applies []ID, releases []Ref) (end func(), busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +98,7 @@ func (c *Claims) Claim(owner Owner, applies []ID, releases []Ref) (end func(), b
 	}, false
 }
 
-// appliesLocked claims an object for a run that applies it, and reports whether another run is deleting it.
+// appliesLocked claims an object to be applied, and reports whether another run is deleting it.
 func (c *Claims) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	o.run.applies[r] = struct{}{}
 	for _, other := range r.owners {
@@ -112,7 +113,7 @@ func (c *Claims) appliesLocked(o *ownerRecord, r *record) (busy bool) {
 	return busy
 }
 
-// releasesLocked claims an object for a run that releases it, and reports whether another run is handing it to the
+// releasesLocked claims an object to be released, and reports whether another run is handing it over to the
 // ManagedResource.
 func (c *Claims) releasesLocked(o *ownerRecord, r *record) (busy bool) {
 	if c.handOvers[handOver{o.owner, r.key()}] > 0 {
@@ -133,7 +134,7 @@ func (o *ownerRecord) applies(r *record) bool {
 	return applies
 }
 
-// releases returns the claim of a run that is under way and releases an object; nil if there is none.
+// releases returns the claim to release an object of a run in progress; nil if there is none.
 func (o *ownerRecord) releases(r *record) *release {
 	if o == nil || o.run == nil || r == nil {
 		return nil

@@ -2,21 +2,22 @@ package objects
 
 import "k8s.io/apimachinery/pkg/types"
 
-// creation is the proof that this process created an object, or that it gave the object up.
+// creation records that this process created an object, or that the object was given up.
 type creation struct {
 	uid types.UID
-	// givenUp is true if the object with that UID is not ours any more: the answer to its creation may come later.
+	// givenUp is true if the object with this UID is not ours any more. The response to its creation may arrive
+	// later.
 	givenUp bool
-	// owner is the ManagedResource that the object was created for, or that has taken it over since: only that one may
+	// owner is the ManagedResource for which the object was created, or that has taken it over since. No other may
 	// claim the object as its own.
 	owner *ownerRecord
 }
 
-// isOf reports whether it is about the object with a UID.
+// isOf reports whether the record is about the object with a UID.
 func (c *creation) isOf(uid types.UID) bool { return c != nil && c.uid == uid }
 
-// ownLocked records the ManagedResource for which an object was created, or which repairs it now. Only the creation
-// proves ownership, should the origin be removed from the object: a restored target may have the object as it was
+// ownLocked records the ManagedResource for which an object was created, or which repairs it now. The creation is the
+// only proof of ownership if the origin was removed from the object, or if a restored target has the object as it was
 // before a later write.
 func (r *record) ownLocked(o *ownerRecord, s Observation) {
 	switch {
@@ -27,22 +28,21 @@ func (r *record) ownLocked(o *ownerRecord, s Observation) {
 	}
 }
 
-// createdLocked records that this process created an object for a ManagedResource. An answer that is older than the
-// record of another object of that name must not replace what another run has created since. An answer that arrives
-// after the object was given up does not claim it again.
+// createdLocked records that this process created an object for a ManagedResource. A late response must not replace
+// the record of a newer object with the same name, and does not reclaim an object that was given up.
 func (r *record) createdLocked(o *ownerRecord, s Observation) {
 	switch {
 	case r.creation.isOf(s.UID) && r.creation.givenUp:
 	case r.uid == s.UID:
-		r.creation = &creation{uid: r.uid, owner: o} // One copy of the UID in memory is enough.
+		r.creation = &creation{uid: r.uid, owner: o} // The two UIDs share one string in memory.
 	case !r.creation.isOf(r.uid) || !newer(r.resourceVersion, s.ResourceVersion):
 		r.creation = &creation{uid: s.UID, owner: o}
 	}
 }
 
-// TakenOver records that an object carries the origin of another ManagedResource than the one that it was created for:
-// owner has it now. Without owner the object with this UID is not ours any more, regardless of who created it; an
-// object of the same name that this process has created since stays ours.
+// TakenOver records that an object has the origin of another ManagedResource than the one for which it was created:
+// owner has it now. Without owner, the object with this UID is not ours any more, regardless of its creator; an
+// object with the same name that this process has created since stays ours.
 func (obs *Observations) TakenOver(owner Owner, key ID, uid types.UID) {
 	obs.mu.Lock()
 	defer obs.mu.Unlock()

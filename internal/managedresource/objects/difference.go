@@ -1,11 +1,11 @@
 package objects
 
-// Audited is the result of an audit.
+// Audited is the result of an audit: the differences between a list and the records.
 type Audited struct {
-	// Differing are the objects that the records do not have in the listed state, also those that the list does not
-	// have, as observations for Observe.
+	// Differing are the objects whose records differ from the list, including those that the list lacks, as
+	// observations for Observe.
 	Differing []Observation
-	// Unlabelled are the objects of the scope that are present without the label, so that the list does not have them.
+	// Unlabelled are the existing objects of the scope without the label, which the list therefore lacks.
 	Unlabelled []ID
 }
 
@@ -22,8 +22,8 @@ func (x *ListSession) compareLocked(r *record, s Observation, notify *notices) {
 	}
 }
 
-// compareAbsentLocked finds, after all objects of the list were compared, the tracked objects that are present and
-// that the list does not have.
+// compareAbsentLocked finds the tracked, existing objects that the list lacks, after all objects of the list were
+// compared.
 func (x *ListSession) compareAbsentLocked() {
 	for _, r := range x.observations.records[x.kind] {
 		if r.unlabelledLive && r.isIn(x.inScope) {
@@ -36,8 +36,8 @@ func (x *ListSession) compareAbsentLocked() {
 	}
 }
 
-// isBehind reports whether a list knows more than the record: a later version of the object, or its absence. If the
-// record is missing at the version in which the list has the object, the object exists.
+// isBehind reports whether a list is newer than the record: it has a later version of the object, or lacks it. If the
+// record is missing and the list has the object in the same version, the object exists.
 func (r *record) isBehind(s Observation) bool {
 	if s.Gone {
 		return r.state == present && !newer(r.resourceVersion, s.ResourceVersion)

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// seed makes digests differ from process to process; they never leave it.
+// seed differs between processes, because digests never leave the process.
 var seed = maphash.MakeSeed()
 
-// MetadataDigest returns a digest of the metadata that decides about drift where the generation covers the rest:
-// generation, labels, annotations and owners with their flags. It is never zero.
+// MetadataDigest returns a digest of the metadata that decides about drift if the generation covers the rest of the
+// object: generation, labels, annotations and owners with their flags. It is never zero.
 func MetadataDigest(meta metav1.Object) uint64 {
 	sum := uint64(meta.GetGeneration()) * 0x9e3779b97f4a7c15
 	for key, value := range meta.GetLabels() {
@@ -28,7 +28,7 @@ func MetadataDigest(meta metav1.Object) uint64 {
 	return sum | 1
 }
 
-// ContentDigest returns a digest of the whole object except its status and the counters of the API server. It is never
+// ContentDigest returns a digest of the object without its status and the counters of the API server. It is never
 // zero.
 func ContentDigest(object map[string]any) uint64 {
 	var sum uint64
@@ -51,7 +51,7 @@ func ContentDigest(object map[string]any) uint64 {
 	return sum | 1
 }
 
-// flag is short for a boolean that may be absent.
+// flag formats an optional boolean.
 func flag(b *bool) string {
 	switch {
 	case b == nil:
@@ -74,7 +74,7 @@ func pair(kind, key, value string) uint64 {
 
 func text(s string) uint64 { return maphash.String(seed, s) | 1 }
 
-// valueDigest adds up the entries of mappings, so that their order does not matter, and chains those of lists.
+// valueDigest adds up the entries of mappings, so that their order does not matter, and chains the items of lists.
 func valueDigest(value any) uint64 {
 	switch value := value.(type) {
 	case map[string]any:

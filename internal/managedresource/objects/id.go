@@ -10,9 +10,9 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// ID identifies an object of the target, whatever the version it is written in (MRD-12). The namespace of an object
-// that names none is the default one, so that an entry of an inventory finds its object before and after the scope of
-// the kind is known; only a Namespace has none.
+// ID identifies an object of the target, regardless of its version (MRD-12). Objects without a namespace get the
+// default namespace, except Namespaces, so that an inventory entry matches its object before and after the scope of
+// the kind is known.
 type ID struct {
 	Group, Kind, Namespace, Name string
 }
@@ -22,7 +22,7 @@ func NewID(kind schema.GroupKind, namespace, name string) ID {
 	return ID{kind.Group, kind.Kind, NamespaceOf(kind.Kind, namespace), name}
 }
 
-// NamespaceOf returns the namespace of an object of a kind that names one, or none.
+// NamespaceOf returns the namespace of an object's ID.
 func NamespaceOf(kind, namespace string) string {
 	if kind == "Namespace" {
 		return namespace
@@ -40,14 +40,14 @@ func IDOfEntry(entry *resourcesv1alpha1.ObjectReference) ID {
 	return NewID(entry.GroupVersionKind().GroupKind(), entry.Namespace, entry.Name)
 }
 
-// String is <group>/<kind>/<namespace>/<name>; inventories are sorted by it.
+// String returns <group>/<kind>/<namespace>/<name>, by which inventories are sorted.
 func (id ID) String() string { return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name }
 
-// GroupKind returns the kind without the object.
+// GroupKind returns the kind of the object.
 func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
 
-// Same reports whether two IDs are of one object. Entries for objects of a cluster-scoped kind may name any namespace:
-// the kind may have had some, or others may have written it.
+// Same reports whether two IDs identify one object. Entries of cluster-scoped objects may have any namespace: the
+// kind may have been namespaced before, or another writer wrote them.
 func (id ID) Same(other ID, clusterScoped bool) bool {
 	if clusterScoped {
 		other.Namespace = id.Namespace
@@ -55,24 +55,24 @@ func (id ID) Same(other ID, clusterScoped bool) bool {
 	return id == other
 }
 
-// Ref is an object in the version in which its manifest has it.
+// Ref is an object with the version of its manifest.
 type Ref struct {
 	ID
 	Version string
 }
 
-// RefOf returns the object of an entry of an inventory.
+// RefOf returns the object of an inventory entry.
 func RefOf(entry *resourcesv1alpha1.ObjectReference) Ref {
 	return Ref{IDOfEntry(entry), entry.GroupVersionKind().Version}
 }
 
-// Entry is an entry of an inventory, with the object that it is about.
+// Entry is an inventory entry with its object.
 type Entry struct {
 	Ref
 	Reference *resourcesv1alpha1.ObjectReference
 }
 
-// EntriesOf returns the entries of an inventory.
+// EntriesOf returns the entries of an inventory with their objects.
 func EntriesOf(inventory []resourcesv1alpha1.ObjectReference) []Entry {
 	entries := make([]Entry, len(inventory))
 	for i := range inventory {
@@ -81,5 +81,5 @@ func EntriesOf(inventory []resourcesv1alpha1.ObjectReference) []Entry {
 	return entries
 }
 
-// GVK returns the kind of the object with its version.
+// GVK returns the group, version and kind of the object.
 func (r Ref) GVK() schema.GroupVersionKind { return r.GroupKind().WithVersion(r.Version) }

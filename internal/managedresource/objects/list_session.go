@@ -11,32 +11,33 @@ import (
 type ListPurpose uint8
 
 const (
-	// Report reports the objects of the list.
+	// Report updates the records from the list.
 	Report ListPurpose = iota
-	// Audit only compares the list with the records, to find what a watch has missed.
+	// Audit only compares the list with the records, to find changes that a watch has missed.
 	Audit
 )
 
-// ListSession is a complete list of a scope that is reported page by page. It keeps no object: each record has the
-// number of the latest listing that had it.
+// ListSession is a complete list of a scope, reported page by page. It stores no objects: each record has the number
+// of the latest list that had its object.
 //
-// A complete list has the latest state when it began. So the store was restored (MRB-47) if the list is older than a
-// state that was known before it began, or has an object in an older version than a record that it covers, or another
-// object in that very version.
+// A complete list has the latest state when it began. The store was therefore restored (MRB-47) if the list is older
+// than a state that was known before it began, if it has an object in an older version than a record that it covers,
+// or if it has another object in the same version.
 type ListSession struct {
 	observations *Observations
 	kind         kind
 	inScope      func(Ref) bool
 	number       uint32
-	// latest is the latest resource version of the scope before the list began; version is the list's.
+	// latest is the latest resource version of the scope before the list began; version is the resource version of
+	// the list.
 	latest, version string
 	purpose         ListPurpose
 	audited         Audited
 }
 
 // StartListSession begins a list of the objects of a kind for which inScope holds; inScope must not call the tracker.
-// It must be called before the list is requested. since is the latest resource version that the scope's watch or last
-// list reported.
+// It must be called before the list is requested. since is the latest resource version that a watch or a list of the
+// scope reported.
 func (obs *Observations) StartListSession(purpose ListPurpose, gk schema.GroupKind, since string,
 	inScope func(Ref) bool) *ListSession {
 	obs.mu.Lock()
@@ -52,7 +53,8 @@ func (obs *Observations) StartListSession(purpose ListPurpose, gk schema.GroupKi
 	return x
 }
 
-// At sets the resource version of the list, as soon as its first page arrives.
+// At sets the resource version of the list, as soon as its first page arrives. It detects a restore if the version is
+// older than expected.
 func (x *ListSession) At(resourceVersion string) {
 	x.version = resourceVersion
 	if !newer(x.latest, resourceVersion) {
@@ -70,7 +72,7 @@ func (x *ListSession) At(resourceVersion string) {
 	})
 }
 
-// Observe reports or compares an object of the list, and returns the tracked object then.
+// Observe reports or compares an object of the list, and returns the tracked object.
 func (x *ListSession) Observe(s Observation) Object {
 	obs := x.observations
 	obs.updateObject(s.ID, func(r *record, notify *notices) {
@@ -87,7 +89,8 @@ func (x *ListSession) Observe(s Observation) Object {
 	return obs.Get(s.ID)
 }
 
-// checkLocked compares the version of a listed object with the recorded one, if the list covers that.
+// checkLocked detects a restore: it compares the version of a listed object with the recorded one, if the list covers
+// it.
 func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 	if newer(r.resourceVersion, x.version) {
 		return
@@ -98,9 +101,9 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 	r.restoredLocked(s, notify)
 }
 
-// End reports that the list was complete: objects in its scope that were not listed are gone. Objects that came into
-// the scope during the list, or that a later list had, come out of sync: it is not known whether this list had them.
-// The end of an audit only returns its result.
+// End reports that the list is complete: objects in its scope that were not listed do not exist. Objects that entered
+// the scope during the list, or that a later list had, become out of sync, because it is unknown whether this list
+// had them. The end of an audit only returns its result.
 func (x *ListSession) End() Audited {
 	obs := x.observations
 	obs.update(func(notify *notices) {

@@ -8,66 +8,66 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 )
 
-// Revision identifies the state of a record, so that a later comparison shows whether anything was reported since.
+// Revision identifies the state of a record, to detect later reports.
 type Revision struct {
 	resourceVersion string
 	uid             types.UID
 	state           state
-	// Requested is the number of times that a check was requested for a reason that no version of the object shows.
+	// Requested counts the requested checks for reasons that no version of the object shows.
 	Requested uint16
 }
 
-// Object is a tracked object: the answer of Get.
+// Object is the tracked state of an object, as returned by Get.
 type Object struct {
-	// Tracked is true if a ManagedResource has the object. Writer is the ManagedResource that verified it last; zero if
-	// that is not known.
+	// Tracked is true if a ManagedResource has the object. Writer is the ManagedResource that last verified it; zero
+	// if unknown.
 	Tracked bool
 	Writer  Owner
-	// Known is true once a read or a watch has looked for the object; Present if it was there then.
+	// Known is true once a read or a watch has looked up the object; Present is true if it existed then.
 	Known, Present bool
-	// MissingFromList is true if the object is not present because a list that selects by the label did not have it: it
-	// may be there without the label.
+	// MissingFromList is true if the object is not present because a list by label lacked it: it may exist without
+	// the label.
 	MissingFromList bool
 	// UnlabelledLive is true if the object lacks the managed-by label, so that no list or watch reports its changes.
 	UnlabelledLive bool
-	// OutOfSync is true if the object is due to be checked; InSync if it was found in sync and no change was seen
+	// OutOfSync is true if the object must be checked. InSync is true if it was found in sync and has not changed
 	// since.
 	OutOfSync, InSync bool
-	// RetryPartial is true if the object is out of sync only because the API server kept a part of the last write, and may
-	// keep more now.
+	// RetryPartial is true if the object is out of sync only because the API server kept a part of the last write,
+	// and may keep more now.
 	RetryPartial bool
-	// Terminating is true if the deletion was accepted and has not ended. The end is reported as drift.
+	// Terminating is true if the object is being deleted. The end of the deletion is reported as drift.
 	Terminating     bool
 	UID             types.UID
 	ResourceVersion string
-	// Digest is a digest of all that decides about drift, zero if it is not known.
+	// Digest is a digest of everything that decides about drift; zero if unknown.
 	Digest uint64
-	// Desired is a digest of the desired state that the object was compared with last.
+	// Desired is a digest of the desired state with which the object was last compared.
 	Desired uint64
-	// Created is the UID of the object that this process created and has not given up; CreatedFor is the
-	// ManagedResource that it was created for, or that has taken it over since.
+	// Created is the UID of the object that this process created and has not given up. CreatedFor is the
+	// ManagedResource for which it was created, or that has taken it over since.
 	Created    types.UID
 	CreatedFor Owner
-	// BeingDeleted is true if a run has sent a deletion of the object, or found it terminating, and no run has applied
-	// the object since.
+	// BeingDeleted is true if a run has sent a deletion of the object, or has found it terminating, and no run has
+	// applied the object since.
 	BeingDeleted bool
 	// Noop is a write that is known to change nothing.
 	Noop NoopWrite
-	// Assessed is true if the object was observed with its health in the requested version; Health is its health then.
+	// Assessed is true if the health of the object in the requested version is known; Health is this health.
 	Assessed bool
 	Health   healthcheck.Status
-	// Revision is the Since of answers to requests that are sent now.
+	// Revision is the Since of observations by requests that are sent now.
 	Revision Revision
 }
 
-// GoneSince reports whether an object was seen to be gone later than at a resource version. An object that left the
-// filter of a watch looks the same, so that callers must not use GoneSince for an object whose end takes time.
+// GoneSince reports whether an object was found deleted later than at a resource version. An object that left the
+// filter of a watch looks the same, so that callers must not use GoneSince for an object whose deletion takes time.
 func (f Object) GoneSince(resourceVersion string) bool {
 	return f.Known && !f.Present && newer(f.ResourceVersion, resourceVersion)
 }
 
-// Get returns a tracked object, with its health in a version of its kind if one is named: the health in another version
-// may differ (MRH-8).
+// Get returns a tracked object, with its health in the given version of its kind, if any: the health may differ
+// between versions (MRH-8).
 func (obs *Observations) Get(key ID, version ...string) Object {
 	obs.mu.Lock()
 	defer obs.mu.Unlock()

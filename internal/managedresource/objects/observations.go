@@ -10,55 +10,55 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 )
 
-// Observations is the part of the Tracker that takes reports about objects, and returns what is known of them.
+// Observations is the part of the Tracker that records reports about objects and returns their tracked state.
 type Observations struct{ *table }
 
-// Observation is an object as a watch or the answer to a request shows it.
+// Observation is an object as reported by a watch or by the response to a request.
 type Observation struct {
 	ID              ID
 	UID             types.UID
 	ResourceVersion string
-	// Since is the tracked revision when the request was sent; zero in reports of lists and watches. An answer has
-	// the latest state, so that an answer older than a record that has not changed since proves a restore (MRB-47).
+	// Since is the tracked revision when the request was sent; zero in reports of lists and watches. A response has
+	// the latest state: if it is older than a record that has not changed since, the store was restored (MRB-47).
 	Since Revision
-	// Digest is a digest of all that decides about drift; zero means that only equal resource versions prove sameness.
+	// Digest is a digest of everything that decides about drift; zero means that only the resource version can prove
+	// equality.
 	Digest uint64
-	// Gone is true if the object does not exist; UID is empty then, or the UID of the deleted object. Without a resource
-	// version it is the answer to a read, which does not show when it was true: any report after Since counts more.
+	// Gone is true if the object does not exist; UID is then empty, or the UID of the deleted object. Without a
+	// resource version, it is the response to a read, which has no time: any report after Since takes precedence.
 	Gone bool
-	// Listed is true if an audit found that the record differs from the list, some time ago.
+	// Listed is true if an earlier audit found that the record differs from the list.
 	Listed bool
-	// Terminating is true from the moment at which the deletion was accepted.
+	// Terminating is true if the object is being deleted.
 	Terminating bool
 	// Unlabelled is true if the object lacks the managed-by label.
 	Unlabelled bool
 	// Hold is a digest of the annotations that exempt the object from repair; zero if there are none.
 	Hold uint32
-	// Health is the health of the object, and Version the version of its kind in which it was read (MRH-8); nil if
-	// the observation has no health.
+	// Health is the health of the object, nil if unknown; Version is the version of its kind in which it was read
+	// (MRH-8).
 	Health  *healthcheck.Status
 	Version string
 
-	// The fields below are the result of a run. Only MarkInSync needs them.
+	// The fields below are results of a run, which only MarkInSync uses.
 
-	// Desired is a digest of the desired state that the object was compared with.
+	// Desired is a digest of the desired state with which the object was compared.
 	Desired uint64
 	// CreateOnly is true if the ManagedResource creates the object only once, and does not repair it; Created is true if
 	// the object was created for the ManagedResource.
 	CreateOnly, Created bool
 	// Kept is true if another ManagedResource owns the object.
 	Kept bool
-	// RetryPartial is the time to write the object once more, if the API server is known to have kept only a part of
-	// the write; else zero.
+	// RetryPartial is the time to write the object again, if the API server kept only a part of the write; else zero.
 	RetryPartial time.Time
 	// Noop is the write of this run, if it changed nothing; else zero.
 	Noop NoopWrite
 }
 
-// MarkInSync reports the result of a run for an object: it was found, or made, in sync, so that deletions that runs had
-// sent before are over. If a later version was seen that may differ, the object is out of sync, and its ManagedResource
-// is notified. If another ManagedResource keeps the object, its owner need not check it until it changes; without a
-// resource version the object is missing then.
+// MarkInSync reports that a run found or made an object in sync, which also ends earlier deletions. If a later
+// version that may differ was observed, the object is out of sync, and its ManagedResource is notified. If another
+// ManagedResource keeps the object, owner need not check it until it changes; without a resource version, the object
+// is missing then.
 func (obs *Observations) MarkInSync(owner Owner, s Observation) {
 	obs.updateObject(s.ID, func(r *record, notify *notices) {
 		o := obs.owners[owner]
@@ -87,14 +87,14 @@ func (obs *Observations) verifiedLocked(r *record, o *ownerRecord, s Observation
 		return
 	}
 	if r.missingFromList && r.is(s.Since) {
-		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
+		r.resourceVersion = "" // The response was requested after a list had missed the object: it exists.
 	}
 	if r.outdates(s) || s.Since.Requested != r.requested {
 		if r.sync == verified && r.desired == s.Desired {
-			return // A later version has been compared with the same since.
+			return // A later version has been compared with the same desired state since.
 		}
 		if !ordered(r.resourceVersion, s.ResourceVersion) {
-			// It is not known which version is the later one. A second read that finds the same version decides.
+			// It is unknown which version is later. A second read that finds the same version decides.
 			r.resourceVersion, r.state, r.missingFromList = s.ResourceVersion, present, false
 			r.uid = s.UID
 		}
@@ -111,7 +111,7 @@ func (obs *Observations) verifiedLocked(r *record, o *ownerRecord, s Observation
 	r.state, r.digest, r.desired, r.sync = present, s.Digest, s.Desired, verified
 	r.missingFromList, r.unlabelledLive, r.unreported = false, s.Unlabelled, false
 	if s.CreateOnly {
-		o = nil // It repairs nothing.
+		o = nil // It repairs nothing, and is therefore no writer.
 	}
 	r.setWriterLocked(o)
 	obs.notePartialLocked(r, s.RetryPartial)
@@ -134,8 +134,8 @@ func (obs *Observations) keptLocked(r *record, o *ownerRecord, s Observation, no
 	}
 }
 
-// Observe reports an object that a watch, or a read without a comparison, found or did not find. The result of an audit
-// counts only if the record still differs from it; Observe returns false if not.
+// Observe reports an object that a watch, or a read without a comparison, found or did not find. It ignores the
+// result of an audit, and returns false, if the record does not differ from it any more.
 func (obs *Observations) Observe(s Observation) (counts bool) {
 	obs.updateObject(s.ID, func(r *record, notify *notices) {
 		counts = !s.Listed || r.isBehind(s)
@@ -152,14 +152,14 @@ func (obs *Observations) Observe(s Observation) (counts bool) {
 	return counts
 }
 
-// seenLocked takes an observation without a comparison. Each of its conditions reads the record before the next line
-// changes it, so that parts of it could not stand alone.
+// seenLocked records an observation without a comparison. It is not split, because each condition reads the record
+// before the next line changes it.
 func (obs *Observations) seenLocked(r *record, s Observation, notify *notices) {
 	if r.is(s.Since) && !r.missingFromList && r.restoredLocked(s, notify) {
 		return
 	}
 	if r.missingFromList && s.Since != (Revision{}) && r.is(s.Since) {
-		r.resourceVersion = "" // The answer to a request that was sent after a list had missed the object: it exists.
+		r.resourceVersion = "" // The response was requested after a list had missed the object: it exists.
 	}
 	if newer(r.resourceVersion, s.ResourceVersion) {
 		return
@@ -184,13 +184,13 @@ func (obs *Observations) seenLocked(r *record, s Observation, notify *notices) {
 	}
 }
 
-// unlistedLocked is goneLocked for an object that a complete list by label of a resource version does not have.
+// unlistedLocked calls goneLocked for an object that a complete list by label lacks at a resource version.
 func (obs *Observations) unlistedLocked(r *record, resourceVersion string, notify *notices) {
 	obs.goneLocked(r, "", resourceVersion, notify)
 	r.missingFromList = r.missingFromList || r.state == missing && r.resourceVersion == resourceVersion
 }
 
-// goneLocked takes the report that an object is gone as of a resource version; later observations count more.
+// goneLocked records that an object does not exist at a resource version; later observations take precedence.
 func (obs *Observations) goneLocked(r *record, uid types.UID, resourceVersion string, notify *notices) {
 	if newer(r.resourceVersion, resourceVersion) ||
 		(uid != "" && r.uid != "" && r.uid != uid && !newer(resourceVersion, r.resourceVersion)) {
@@ -212,14 +212,14 @@ func (obs *Observations) goneLocked(r *record, uid types.UID, resourceVersion st
 	notify.healthOf(r)
 }
 
-// MarkOutOfSync marks an object to be checked, for example when an autoscaler came or went. A run that has begun
-// already does not know of the change.
+// MarkOutOfSync marks an object to be checked, for example after an autoscaler was added or removed. A check by a run
+// that has already begun does not count.
 func (obs *Observations) MarkOutOfSync(key ID) {
 	obs.updateObject(key, func(r *record, notify *notices) { r.markLocked(notify) })
 }
 
-// KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the
-// health of the ManagedResources that have some of a scope is assessed anew.
+// KindEnded reports that a kind is not served any more. No watch reports the end of its objects, so that the health
+// of the ManagedResources with objects in the scope is assessed again.
 func (obs *Observations) KindEnded(gk schema.GroupKind, inScope func(Ref) bool) {
 	obs.update(func(notify *notices) {
 		for _, r := range obs.records[unique.Make(gk)] {

@@ -18,7 +18,7 @@ func (t *table) notePartialLocked(r *record, again time.Time) {
 }
 
 // RetryKind marks the objects of a kind of which the API server kept only a part as out of sync, and notifies the
-// subscribers: it may keep more now.
+// subscribers, because the API server may keep more now.
 func (rep *Repairs) RetryKind(gk schema.GroupKind) {
 	rep.update(func(notify *notices) {
 		for r := range rep.rares {
@@ -29,7 +29,7 @@ func (rep *Repairs) RetryKind(gk schema.GroupKind) {
 	})
 }
 
-// retryLocked marks an object to be written once more. An object that is out of sync already is read anyway.
+// retryLocked marks an object to be written again, unless it is already out of sync and therefore checked anyway.
 func (t *table) retryLocked(r *record) (retried bool) {
 	if r.sync == outOfSync {
 		return false

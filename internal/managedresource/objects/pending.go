@@ -7,30 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PendingDeletion is the finding of a run about an object that it had to delete: the object was terminating, it could
-// not be deleted, or no work remained. Waiting for the object then costs next to nothing.
+// PendingDeletion is the finding of a run about an object that it had to delete: the object was terminating, could not
+// be deleted, or needed no more work. It makes waiting for the object cheap.
 //
-// Invariant: a PendingDeletion only saves requests, until Next. It never proves that an object is gone, and is valid
-// only for the object with that UID. It ends with the claim of the ManagedResource, when the run need not delete the
-// object any more, and when a user requests a full run.
+// Invariant: a PendingDeletion only saves requests, until Next. It never proves that an object does not exist, and is
+// valid only for the object with that UID. It ends with the claim of the ManagedResource, when the run need not
+// delete the object any more, and when a user requests a full run.
 type PendingDeletion struct {
-	// UID is the UID of a terminating object, else empty.
+	// UID is the UID of a terminating object, otherwise empty.
 	UID types.UID
 	// Next is the earliest time of the next check; Tries counts the attempts to do more than wait.
 	Next  time.Time
 	Tries int
-	// Err is the reason why the object could not be deleted or finalized, nil if it only takes time.
+	// Err is the reason why the object could not be deleted or finalized; nil if the deletion only takes time.
 	Err error
-	// Holds are the finalizers and conditions that kept it when it was read.
+	// Holds are the finalizers and conditions that blocked the deletion when the object was read.
 	Holds string
-	// Events is the text of its Events, nil if they were not read.
+	// Events is the text of the object's Events; nil if they were not read.
 	Events *string
-	// Done is true if no work remained when the object was read; Revision was tracked before that read.
+	// Done is true if no work remained when the object was read; Revision is the tracked revision before that read.
 	Done     bool
 	Revision Revision
 }
 
-// isZero reports whether it is no pending deletion.
+// isZero reports whether there is no pending deletion.
 func (p PendingDeletion) isZero() bool { return p.UID == "" && p.Err == nil && !p.Done }
 
 type pendingDeletion struct {
@@ -52,8 +52,8 @@ func (c *Claims) Pending(owner Owner, id ID) PendingDeletion {
 	return PendingDeletion{}
 }
 
-// SetPending replaces the pending deletion of an object, unless the ManagedResource does not have the object; one
-// without UID, error or completion ends it.
+// SetPending replaces the pending deletion of an object, unless the ManagedResource does not have the object. A
+// PendingDeletion without UID, error or Done removes it.
 func (c *Claims) SetPending(owner Owner, id ID, p PendingDeletion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

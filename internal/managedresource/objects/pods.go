@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 )
 
-// Deployment is a Deployment whose Pods decide whether it is rolled out, at a resource version.
+// Deployment is a Deployment, at a resource version, whose Pods decide whether it is rolled out.
 type Deployment struct {
 	ID              ID
 	UID             types.UID
@@ -40,7 +40,7 @@ func (obs *Observations) Deployments(namespace string) (deployments []Deployment
 	return deployments
 }
 
-// PodsCounted records the number of Pods of a Deployment, unless it has changed since.
+// PodsCounted records the number of Pods of a Deployment, unless the Deployment has changed since.
 func (obs *Observations) PodsCounted(d Deployment, pods int64) {
 	obs.updateObject(d.ID, func(r *record, _ *notices) {
 		if r.uid != d.UID || r.resourceVersion != d.ResourceVersion {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// rare has the fields that few records need at a time. It is behind one pointer, which costs the others eight bytes.
+// rare has the fields that few records use at a time. The other records need eight bytes for the pointer to it.
 //
-// Invariant: a record has no rare part whose fields are all zero, and the tracker's set of rare records has exactly
-// the records with a rare part.
+// Invariant: no record has a rare part with only zero fields, and the tracker's set of rare records has exactly the
+// records with a rare part.
 type rare struct {
 	repairs repairs
-	// deleting are the ManagedResources whose runs have sent a deletion of the object, to create it anew or for good: the
-	// end of the object is no drift, and nothing delays its creation. The list is emptied when the object was found in
-	// sync. A ManagedResource leaves the list when its deletion was refused, and when its claim ends.
+	// deleting are the ManagedResources whose runs have sent a deletion of the object, for good or to create it anew:
+	// the end of the object is then no drift, and its creation is not delayed. The list is emptied when the object is
+	// found in sync. A ManagedResource is removed when its deletion was refused, and when its claim ends.
 	deleting []*ownerRecord
-	// pending are the findings of runs that were to delete the object.
+	// pending are the pending deletions of the object.
 	pending []pendingDeletion
 	noop    NoopWrite
-	// partial is the time to write the object once more, of which the API server kept only a part when it was last
-	// verified; zero for any other, and while it has retryPartial.
+	// partial is the time to write the object again, if the API server kept only a part of it when it was last
+	// verified; zero otherwise, and while retryPartial is set.
 	partial time.Time
-	// hold is a digest of the annotations that exempt the object from repair, as they were seen last.
+	// hold is the last observed digest of the annotations that exempt the object from repair.
 	hold uint32
 }
 
@@ -30,7 +30,7 @@ func (x *rare) isZero() bool {
 		x.partial.IsZero()
 }
 
-// rareLocked returns the rare part of a record, made if there is none.
+// rareLocked returns the rare part of a record, and creates it if necessary.
 func (t *table) rareLocked(r *record) *rare {
 	if r.rare == nil {
 		r.rare = &rare{}
@@ -39,7 +39,7 @@ func (t *table) rareLocked(r *record) *rare {
 	return r.rare
 }
 
-// completeRareLocked takes the rare part away once nothing is in it.
+// completeRareLocked removes the rare part if all of its fields are zero.
 func (t *table) completeRareLocked(r *record) {
 	if r.rare != nil && r.rare.isZero() {
 		r.rare = nil
@@ -47,9 +47,9 @@ func (t *table) completeRareLocked(r *record) {
 	}
 }
 
-// Sweep forgets expired state of all objects: repairs that are quiet, and no-op writes that are due to be tried again.
-// It marks objects of which the API server kept only a part as out of sync, once their time has come, except those that
-// are being written. It notifies no subscriber: the caller checks objects that are out of sync next.
+// Sweep removes expired state of all objects: repairs without recent changes, and no-op writes that may be tried
+// again. It marks objects of which the API server kept only a part as out of sync when their time has come, unless
+// they are being written. It notifies no subscriber, because the caller then checks the objects that are out of sync.
 func (rep *Repairs) Sweep(now time.Time) {
 	rep.mu.Lock()
 	defer rep.mu.Unlock()
@@ -70,13 +70,12 @@ func (rep *Repairs) Sweep(now time.Time) {
 	}
 }
 
-// Write has digests of the live object and of the merged object that replaces it. The status is part of neither, so
-// that it may change meanwhile.
+// Write has digests of the live object and of the merged object that replaces it. Neither includes the status, which
+// may change meanwhile.
 type Write struct{ Live, Merged uint64 }
 
-// NoopWrite is a write that the API server accepted without a change, and the time until which it is not repeated. API
-// servers drop fields whose features are switched off, and spell some values in a way that no table here knows
-// (MRB-8).
+// NoopWrite is a write that the API server accepted without a change, and the time until which it is not repeated.
+// API servers drop fields of disabled features, and write some values in an unknown form (MRB-8).
 type NoopWrite struct {
 	Write
 	Until time.Time
@@ -90,7 +89,7 @@ func (t *table) endDeletingLocked(r *record, o *ownerRecord) {
 	t.completeRareLocked(r)
 }
 
-// claimEndsLocked removes the entries about an object for a ManagedResource that no longer has it.
+// claimEndsLocked removes the data about an object for a ManagedResource that no longer has it.
 func (t *table) claimEndsLocked(r *record, o *ownerRecord) {
 	if o.run != nil {
 		delete(o.run.applies, r)

@@ -17,10 +17,10 @@ type state uint8
 const (
 	unseen  state = iota // not read yet
 	present              // existed at the last read
-	missing              // did not exist then
+	missing              // did not exist at the last read
 )
 
-// syncState is the knowledge whether an object is in sync.
+// syncState is the known sync state of an object.
 type syncState uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	outOfSync                   // an owner must check it
 )
 
-// kind and name are a ID in a fifth of its size: a hundred thousand objects have few kinds and namespaces.
+// kind and name are an ID in a fifth of its size: a hundred thousand objects share few kinds and namespaces.
 type kind = unique.Handle[schema.GroupKind]
 
 type name struct {
@@ -43,7 +43,6 @@ func split(key ID) (kind, name) {
 
 func versionOf(ref Ref) unique.Handle[string] { return unique.Make(ref.Version) }
 
-// recordID is the ID of an object.
 type recordID struct {
 	kind kind
 	name name
@@ -53,16 +52,17 @@ func (id recordID) key() ID {
 	return ID{id.kind.Value().Group, id.kind.Value().Kind, id.name.namespace.Value(), id.name.name}
 }
 
-// record is the knowledge about one object. Invariants whenever the lock is free, which TestModel checks:
+// record is the tracked state of one object. Invariants whenever the lock is free, which TestModel checks:
 //
 //   - verified means present, and that the version that was compared with the desired state is the one at
 //     resourceVersion, or has the same uid and digest. A verification of an older version verifies nothing.
-//   - outOfSync means that the record is in the set of one of its owners at least.
-//   - an object that was present, and is seen by other lists and watches than before, because a version has changed, is
-//     out of sync.
-//   - an object that was present, and was seen to change or to go since it was last compared, is out of sync.
+//   - outOfSync means that the record is in the set of at least one of its owners.
+//   - an object that was present, and is reported by other lists and watches than before, because a version has
+//     changed, is out of sync.
+//   - an object that was present, and was observed to change or to be deleted since it was last compared, is out of
+//     sync.
 //
-// The type of each part has the other invariants.
+// The type of each part documents the other invariants.
 type record struct {
 	recordID
 	observed
@@ -72,20 +72,20 @@ type record struct {
 	creation *creation
 	// rare is nil for most objects.
 	rare *rare
-	// owners are the ManagedResources that have the object; there is always at least one. All are notified of drift, and
-	// only the writer repairs it (MRB-16): the one that verified the object last.
+	// owners are the ManagedResources that have the object; there is always at least one. All are notified of drift,
+	// but only the writer, which verified the object last, repairs it (MRB-16).
 	owners []*ownerRecord
 }
 
-// observed is the object as watches and requests reported it last. Invariants:
+// observed is the latest reported state of the object. Invariants:
 //
-//   - resourceVersion is the latest that was reported since the last reset; the other fields describe the object at that
-//     version. An older report changes nothing, whatever the state.
+//   - resourceVersion is the latest that was reported since the last reset; the other fields describe the object at
+//     that version. An older report changes nothing, in any state.
 //   - missingFromList means missing, as of the resourceVersion of a list by label: the object may exist without the
 //     label, in an older version.
 //   - unlabelledLive means present without the label, so that no list or watch reports the object.
-//   - healths has the latest reported health of the object for each version in which it was seen; its health in other
-//     versions is not known.
+//   - healths has the latest reported health of the object for each version in which it was read; its health in other
+//     versions is unknown.
 type observed struct {
 	uid             types.UID
 	resourceVersion string
@@ -96,37 +96,36 @@ type observed struct {
 	missingFromList bool
 	unlabelledLive  bool
 	terminating     bool
-	// listed is the number of the latest listing that had the object.
+	// listed is the number of the latest list that had the object.
 	listed uint32
 }
 
 // comparison is the result of comparing an object with its desired state. Invariants:
 //
-//   - retryPartial means out of sync for no other reason than a retry of the write, regardless of its known result: the
-//     API server kept only a part of the object. It ends when a run has checked the object, or when the object changes.
-//   - unreported means that the object came out of sync while a ticket to apply it was open, and that no subscriber was
-//     notified: without such a ticket, unreported is false.
+//   - retryPartial means out of sync only because the write must be retried, although it may change nothing: the API
+//     server kept only a part of the object. It ends when a run has checked the object, or when the object changes.
+//   - unreported means that the object became out of sync while a ticket to apply it was open, so that no subscriber
+//     was notified. Without such a ticket, unreported is false.
 type comparison struct {
-	// desired is a digest of the desired state that the object was last compared with.
+	// desired is a digest of the desired state with which the object was last compared.
 	desired uint64
-	// requested counts the requests to check the object for a reason that no version of the object shows. A check that
-	// began before such a request leaves the object out of sync.
+	// requested counts the requested checks for reasons that no version of the object shows. A check that began
+	// before such a request leaves the object out of sync.
 	requested    uint16
 	sync         syncState
 	retryPartial bool
 	unreported   bool
-	// writes counts the open tickets to apply the object, also of runs that only read it.
+	// writes counts the open tickets to apply the object, including those of runs that only read it.
 	writes uint8
-	// hasWriter is true if the writer is known: it is the first of the owners then.
+	// hasWriter is true if the writer is known. It is then the first of the owners.
 	hasWriter bool
 }
 
 // coverage decides which lists and watches report an object.
 type coverage struct {
-	// version is the version in which the first owner had the object; the versions of an ownerRecord have the
-	// exceptions.
+	// version is the version of the object for its first owner. Other versions are in ownerRecord.versions.
 	version unique.Handle[string]
-	// since is the number of the latest listing that had begun when the object came to its present lists.
+	// since is the number of the latest list that had begun when the object moved to its current lists.
 	since uint32
 }
 
@@ -135,20 +134,20 @@ type ownerRecord struct {
 	records []*record
 	// outOfSync are the records that the ManagedResource must check.
 	outOfSync map[*record]struct{}
-	// versions has the objects whose version here differs from the record's.
+	// versions has the versions of objects that differ from the version in their record.
 	versions map[*record]unique.Handle[string]
-	// run has the claims of a run that is under way, nil if there is none.
+	// run has the claims of the run in progress; nil if there is none.
 	run *run
 }
 
-// health is the health of an object in a version; a status of nil is healthy and rolled out.
+// health is the health of an object in a version; a nil status means healthy and rolled out.
 type health struct {
 	version unique.Handle[string]
 	status  *healthcheck.Status
 }
 
-// authoritativeFor reports whether lists of a scope prove that an object is absent. They do if one of its owners has
-// it in the scope's version, unless it lacks the label.
+// authoritativeFor reports whether lists of a scope prove that an object does not exist: an owner has it in the
+// version of the scope, and it has the label.
 func (r *record) authoritativeFor(inScope func(Ref) bool) bool {
 	return !r.unlabelledLive && r.isIn(inScope)
 }
@@ -158,7 +157,7 @@ func (r *record) isIn(inScope func(Ref) bool) bool {
 	return slices.ContainsFunc(r.owners, func(o *ownerRecord) bool { return inScope(o.ref(r)) })
 }
 
-// ref returns an object as one of its owners has it.
+// ref returns an object in the version of its owner.
 func (o *ownerRecord) ref(r *record) Ref {
 	return Ref{ID: r.key(), Version: o.version(r).Value()}
 }
@@ -170,14 +169,14 @@ func (o *ownerRecord) version(r *record) unique.Handle[string] {
 	return r.version
 }
 
-// listsChangedLocked marks an object as out of sync that other lists report from now on. If it was deleted while no
-// watch ran, neither the previous lists nor the new ones may have noticed. Answers to earlier requests leave it out of sync.
+// listsChangedLocked marks an object as out of sync that other lists will report: if it was deleted while no watch
+// ran, neither the previous lists nor the new ones may detect it. Responses to earlier requests leave it out of sync.
 func (t *table) listsChangedLocked(r *record, notify *notices) {
 	r.since = t.listings
 	r.mayBeGoneLocked(notify)
 }
 
-// mayBeGoneLocked marks an object as out of sync that may not exist any more.
+// mayBeGoneLocked marks an object as out of sync because it may not exist any more.
 func (r *record) mayBeGoneLocked(notify *notices) {
 	r.requested++
 	if r.state == present && r.sync != outOfSync {
@@ -191,7 +190,7 @@ func (r *record) markLocked(notify *notices) {
 	r.changedLocked(notify)
 }
 
-// changedLocked is outOfSyncLocked for a reason other than a retry of ours.
+// changedLocked marks an object as out of sync for a reason other than a retry of a write.
 func (r *record) changedLocked(notify *notices) {
 	r.retryPartial = false
 	r.outOfSyncLocked(notify)
@@ -210,7 +209,7 @@ func (r *record) outOfSyncForAllLocked() {
 	}
 }
 
-// checkedLocked records that an owner need not check an object any more that is out of sync.
+// checkedLocked records that an owner need not check an out-of-sync object any more.
 func (r *record) checkedLocked(o *ownerRecord) {
 	delete(o.outOfSync, r)
 	if r.sync == outOfSync && !slices.ContainsFunc(r.owners, r.isOutOfSyncFor) {
@@ -218,7 +217,7 @@ func (r *record) checkedLocked(o *ownerRecord) {
 	}
 }
 
-// writer returns the owner that repairs the object; nil if that is not known.
+// writer returns the owner that repairs the object; nil if unknown.
 func (r *record) writer() *ownerRecord {
 	if r.hasWriter {
 		return r.owners[0]
@@ -226,7 +225,7 @@ func (r *record) writer() *ownerRecord {
 	return nil
 }
 
-// setWriterLocked sets the writer; nil is unknown.
+// setWriterLocked sets the writer; nil means unknown.
 func (r *record) setWriterLocked(o *ownerRecord) {
 	i := slices.Index(r.owners, o)
 	if r.hasWriter = i >= 0; r.hasWriter {
@@ -239,20 +238,21 @@ func (r *record) isOutOfSyncFor(o *ownerRecord) bool {
 	return isOutOfSync
 }
 
-// unverify takes back that the object is in sync; an object that is out of sync stays so.
+// unverify marks a verified object as unverified; an object that is out of sync stays so.
 func (c *comparison) unverify() {
 	if c.sync == verified {
 		c.sync = unverified
 	}
 }
 
-// void takes back the last comparison.
+// void discards the last comparison.
 func (c *comparison) void() {
 	c.desired = 0
 	c.unverify()
 }
 
-// notifyLocked notifies the owners that must check an object, once no write of ours is under way.
+// notifyLocked notifies the owners that must check an object. While a ticket to apply the object is open, it only
+// records that they must be notified when the ticket ends.
 func (r *record) notifyLocked(notify *notices) {
 	if r.unreported = r.writes > 0; r.unreported {
 		return
@@ -274,9 +274,9 @@ func (r *record) is(m Revision) bool {
 	return m == r.revision()
 }
 
-// restoredLocked reports whether an answer that is later than the recorded state proves that the store was restored to
-// an earlier state (MRB-47): the object is older there, or another one in the same version. The answer counts from then
-// on.
+// restoredLocked reports whether a response that is later than the recorded state proves that the store was restored
+// to an earlier state (MRB-47): it has an older version of the object, or another object in the same version. If so,
+// the recorded version is forgotten, so that the next observation counts.
 func (r *record) restoredLocked(s Observation, notify *notices) bool {
 	another := r.state == present && r.resourceVersion != "" && r.resourceVersion == s.ResourceVersion && r.uid != "" &&
 		s.UID != "" && r.uid != s.UID
@@ -289,7 +289,7 @@ func (r *record) restoredLocked(s Observation, notify *notices) bool {
 	return true
 }
 
-// forgetLocked forgets the version of a record, so that the next observation counts, and marks it as out of sync.
+// forgetLocked drops the version of a record, so that the next observation counts, and marks it as out of sync.
 func (r *record) forgetLocked(notify *notices) {
 	r.resourceVersion, r.digest = "", 0
 	r.markLocked(notify)
@@ -301,7 +301,8 @@ func (r *record) outdates(s Observation) bool {
 		return false
 	}
 	if r.state == missing {
-		// A read that was sent after the object was missed, and finds the same version, proves that it exists.
+		// A read that was sent after the object was reported missing, and finds the same version, proves that it
+		// exists.
 		found := r.is(s.Since) && (r.missingFromList || s.ResourceVersion == r.resourceVersion)
 		return !found && !newer(s.ResourceVersion, r.resourceVersion)
 	}
@@ -311,7 +312,7 @@ func (r *record) outdates(s Observation) bool {
 	return r.uid != s.UID || s.Digest == 0 || s.Digest != r.digest
 }
 
-// setHealth records the health in an observation, if it has one, and reports whether that changed.
+// setHealth records the health in an observation, if any, and reports whether it changed.
 func (x *observed) setHealth(s Observation) (changed bool) {
 	if s.Health == nil {
 		return false
@@ -323,7 +324,7 @@ func (x *observed) setHealth(s Observation) (changed bool) {
 	for i, was := range x.healths {
 		if was.version == next.version {
 			if x.resourceVersion == s.ResourceVersion && was.status != nil && was.status.CountsPods() {
-				return false // The Pods may have been counted since this version was observed first.
+				return false // The Pods may have been counted since the first observation of this version.
 			}
 			x.healths[i] = next
 			return (was.status == nil) != (next.status == nil) || next.status != nil && *was.status != *next.status
@@ -355,7 +356,7 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// ordered reports whether two versions can be compared; an aggregated API may count in its own way.
+// ordered reports whether two versions can be compared. Those of aggregated APIs may have another format.
 func ordered(a, b string) bool {
 	_, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil

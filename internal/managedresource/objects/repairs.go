@@ -3,44 +3,45 @@ package objects
 import "time"
 
 const (
-	// fightThreshold is the number of repairs after which the tracker concludes that another writer keeps changing the
+	// fightThreshold is the number of repairs after which the tracker reports that another writer keeps changing the
 	// object.
 	fightThreshold = 10
-	// slowest is the pause between two repairs in a fight: two a minute (MRB-34).
+	// slowest is the longest pause between two repairs in a fight: two repairs a minute (MRB-34).
 	slowest = 30 * time.Second
-	// quiet is the period without changes after which an object is repaired at once again. It is longer than any
-	// pause, so that a delayed repair does not end the fight.
+	// quiet is the time without changes after which an object is again repaired at once. It is longer than any pause,
+	// so that a delayed repair does not end the fight.
 	quiet = 10 * time.Minute
-	// burst limits the immediate checks of an object that find nothing to repair, as when another writer keeps
-	// renewing an annotation; further checks are lookPause apart. Each lookPause without a check makes up for one of
-	// them: an object that changes less often is always checked at once.
+	// burst limits the immediate checks of an object that find nothing to repair, for example if another writer keeps
+	// renewing an annotation. Further checks are lookPause apart. Each lookPause without a check permits one more
+	// immediate check, so that an object that changes less often is always checked at once.
 	burst, lookPause = 10, 10 * time.Second
 )
 
-// repairs paces the repairs of one object that another writer changes: a repair follows after the configured delay,
+// repairs paces the repairs of one object that another writer changes. A repair follows after the configured delay,
 // and later each time if the object is changed again after each repair. An object that keeps changing without a need
 // for repair is not checked after each change.
 //
-// Invariant: a drift is open from when it is noticed until the object was applied, and its time is set once: a further
-// change of the object neither extends that nor counts. Only repairs make a fight, not changes that need none,
-// and only quiet ends it.
+// Invariant: a drift is open from when it is noticed until the object was applied. Its time is set once: further
+// changes of the object neither extend it nor count. Only repairs count towards a fight, and only a time without
+// changes ends it.
 type repairs struct {
-	// count is the number of repairs since the last period of quiet; last is the time of the latest change or repair.
+	// count is the number of repairs since the last quiet period; last is the time of the latest change or repair.
 	count int
 	last  time.Time
-	// calm is the time at which the checks that found nothing to repair are made up for.
+	// calm is the time at which the checks that found nothing to repair no longer delay further checks.
 	calm time.Time
-	// open is true while there is a drift. The object may then be checked from look on, and repaired from until on;
+	// open is true while there is a drift. The object may then be checked from look on, and repaired from until on.
 	// reported is true if the drift was reported.
 	open, reported bool
 	look, until    time.Time
-	// atOnce is true from the end of a hold until a drift opens: nothing delays its repair.
+	// atOnce is true from the end of a hold until the next drift, whose repair is not delayed.
 	atOnce bool
 }
 
 func (p *repairs) isFight() bool { return p.count >= fightThreshold }
 
-// mustReport reports whether a drift must still be reported: with a delay each drift, else only the start of a fight.
+// mustReport reports whether a drift must still be reported: each drift if repairs are delayed, otherwise only the
+// start of a fight.
 func (p *repairs) mustReport(delay time.Duration) bool {
 	return p.open && !p.reported && (delay > 0 || p.count == fightThreshold)
 }
@@ -64,7 +65,7 @@ func (p *repairs) opens(now time.Time, delay time.Duration) {
 	}
 }
 
-// unfounded ends a drift that needed no repair: the next change is a drift of its own.
+// unfounded ends a drift that needed no repair. The next change begins another drift.
 func (p *repairs) unfounded(now time.Time) {
 	if !p.open {
 		return
@@ -74,14 +75,14 @@ func (p *repairs) unfounded(now time.Time) {
 		p.calm = now
 	}
 	if p.calm = p.calm.Add(lookPause); p.calm.After(now.Add(burst * lookPause)) {
-		p.calm = now.Add(burst * lookPause) // Checks on request are no reason to wait longer.
+		p.calm = now.Add(burst * lookPause) // Requested checks do not extend the wait beyond that.
 	}
 }
 
 // Repairs is the part of the Tracker that paces the repairs of objects.
 type Repairs struct {
 	*table
-	// RepairDelay is managedResource.driftRepairDelay. It is set before the first drift.
+	// RepairDelay is managedResource.driftRepairDelay. It must be set before the first drift.
 	RepairDelay time.Duration
 }
 
@@ -89,7 +90,7 @@ func (rep *Repairs) isQuietLocked(p *repairs, now time.Time) bool {
 	return now.Sub(p.last) > quiet+rep.RepairDelay
 }
 
-// repairsLocked returns the repairs of an object that is changed or repaired now.
+// repairsLocked returns the repairs of an object that is being changed or repaired.
 func (rep *Repairs) repairsLocked(r *record, now time.Time) *repairs {
 	p := &rep.rareLocked(r).repairs
 	if rep.isQuietLocked(p, now) {
@@ -99,18 +100,20 @@ func (rep *Repairs) repairsLocked(r *record, now time.Time) *repairs {
 	return p
 }
 
-// Drift is the drift of an object at a moment. The zero value is an object without drift.
+// Drift is the drift of an object at a given time. The zero value means no drift.
 type Drift struct {
-	// Open is true if a drift was noticed and not repaired yet.
+	// Open is true if a drift was noticed and has not been repaired yet.
 	Open bool
-	// Wait is the time until the object may be repaired, or checked to report the drift; zero or less if it may be.
+	// Wait is the time until the object may be repaired, or may be checked to report the drift; zero or less if it
+	// may be now.
 	Wait time.Duration
-	// Due is the time until the object must be checked: as soon as the drift may be reported, though the repair may be
-	// later; in a fight, which was reported, at the time of the repair.
+	// Due is the time until the object must be checked: when the drift may be reported, even if the repair is later,
+	// or, in a fight, which was already reported, when it may be repaired.
 	Due time.Duration
 	// Fight is true if another writer keeps changing the object.
 	Fight bool
-	// Unreported is true if the drift must be reported now, as its repair is delayed, or was made without a report.
+	// Unreported is true if the drift must be reported now, because its repair is delayed or was made without a
+	// report.
 	Unreported bool
 	// Waited is the time since the repair was allowed.
 	Waited time.Duration
@@ -121,22 +124,22 @@ type DriftEvent int
 
 // Events of a drift.
 const (
-	// DriftNoticed: the object may not be in sync any more.
+	// DriftNoticed means that the object may not be in sync any more.
 	DriftNoticed DriftEvent = iota + 1
-	// DriftReported: the present drift was reported.
+	// DriftReported means that the current drift was reported.
 	DriftReported
-	// DriftUnfounded: the object needed no repair.
+	// DriftUnfounded means that the object needed no repair.
 	DriftUnfounded
-	// DriftRepaired: the object was repaired.
+	// DriftRepaired means that the object was repaired.
 	DriftRepaired
-	// HoldEnded: the hold on the object has ended, so that the object is out of sync. It is checked and repaired at once,
-	// whatever paced its repairs before.
+	// HoldEnded means that the hold on the object has ended. The object is out of sync, and is checked and repaired
+	// at once, regardless of earlier repairs.
 	HoldEnded
 )
 
-// Drift records events of the drift of an object in their order, and returns the drift then. After DriftRepaired it
-// returns the drift that the repair ended, which must be reported if Unreported is true: with a delay each repair of an
-// unreported drift, else only the first one after a period of quiet.
+// Drift records events of an object's drift in their order, and returns the resulting drift. After DriftRepaired, it
+// returns the drift that the repair ended. This drift must be reported if Unreported is true: if repairs are delayed,
+// each unreported drift, otherwise only the first one after a quiet period.
 func (rep *Repairs) Drift(id ID, now time.Time, events ...DriftEvent) (drift Drift) {
 	rep.updateObject(id, func(r *record, notify *notices) {
 		if r.rare != nil {
@@ -182,7 +185,7 @@ func (t *table) holdEndedLocked(r *record, notify *notices) {
 	r.markLocked(notify)
 }
 
-// setHoldLocked records the hold on an object. It returns whether another hold was there before, so that less may be
+// setHoldLocked records the hold on an object. It reports whether this replaces another hold, so that less may be
 // exempt from repair now.
 func (t *table) setHoldLocked(r *record, hold uint32) (ended bool) {
 	if hold == 0 && r.rare == nil {

@@ -8,12 +8,12 @@ type table struct {
 	records  map[kind]map[name]*record
 	owners   map[Owner]*ownerRecord
 	listings uint32
-	// rares are the records that have a rare part.
+	// rares are the records with a rare part, which Sweep visits.
 	rares      map[*record]struct{}
 	subscriber Subscriber
 }
 
-// recordLocked finds or makes the record of a reference.
+// recordLocked finds or creates the record of a reference.
 func (t *table) recordLocked(ref Ref) *record {
 	k, n := split(ref.ID)
 	byName := t.records[k]
@@ -45,7 +45,7 @@ func (t *table) update(change func(notify *notices)) {
 	notify.send(t)
 }
 
-// updateObject is update for one object, if any ManagedResource has it.
+// updateObject changes the record of one object, like update, if any ManagedResource has the object.
 func (t *table) updateObject(key ID, change func(r *record, notify *notices)) {
 	t.update(func(notify *notices) {
 		if r := t.findLocked(key); r != nil {
@@ -57,7 +57,7 @@ func (t *table) updateObject(key ID, change func(r *record, notify *notices)) {
 // notices are the notifications that subscribers receive once the lock is free.
 type notices struct {
 	drift []drift
-	// health are the ManagedResources of objects whose health changed.
+	// health are the ManagedResources with objects whose health changed.
 	health []Owner
 	// restored is the proof of a restore; empty for none.
 	restored string

@@ -17,41 +17,41 @@ const (
 	ToHandOver
 )
 
-// Outcome is the knowledge about a request: before it is sent, or after.
+// Outcome is the state of a request, before it is sent or after.
 type Outcome uint8
 
 const (
-	// Unknown means that the request may have changed the object, though no answer confirms it yet. The last comparison is
-	// void, and an event of the object is no drift.
+	// Unknown means that the request may have changed the object, but no response confirms it yet. The last
+	// comparison is void, and an event of the object is no drift.
 	Unknown Outcome = iota
-	// Deleting means that a deletion is about to be sent, for good or to create the object anew: it is Unknown, too.
+	// Deleting means that a deletion is about to be sent, for good or to create the object anew. It includes Unknown.
 	Deleting
-	// Terminating means that the object was read, and an earlier deletion has not ended.
+	// Terminating means that the object was read, and is still being deleted.
 	Terminating
 	// Refused means that the deletion was not carried out.
 	Refused
 )
 
-// Ticket is the permission to send requests about an object. It must be ended once their answers are reported.
+// Ticket is the permission to send requests about an object. It must be ended after their responses were reported.
 type Ticket struct {
-	// Object is the object as it was tracked when the ticket was issued.
+	// Object is the tracked state of the object when the ticket was issued.
 	Object
 
 	claims *Claims
 	op     Op
 	owner  Owner
 	id     ID
-	// release is the claim that a deletion is about, nil for other tickets.
+	// release is the claim of a deletion; nil for other tickets.
 	release *release
-	// counted is the record whose writes the ticket counts among, nil if there is none.
+	// counted is the record that counts the ticket in its writes; nil if there is none.
 	counted *record
 	ended   bool
 }
 
-// Begin issues a ticket for requests of a ManagedResource about an object, which tracks the object. It refuses a
-// deletion if another run applies the object, or the run of the ManagedResource does not release it any more; and a
-// hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is notified
-// that the object is out of sync: a watch may report the change before the answer arrives.
+// Begin issues a ticket for requests of a ManagedResource about an object that it tracks. It refuses a deletion if
+// another run applies the object, or if the run of the ManagedResource does not release it any more. It refuses a
+// hand-over to a ManagedResource whose run releases the object. Until a ticket to apply ends, no subscriber is
+// notified that the object is out of sync, because a watch may report our own change before the response arrives.
 func (c *Claims) Begin(op Op, owner Owner, id ID) (*Ticket, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *Ticket) Record(outcome Outcome) {
 	}
 }
 
-// End ends the ticket, once. Subscribers are notified of an object that is out of sync then.
+// End ends the ticket; later calls do nothing. Subscribers are then notified if the object is out of sync.
 func (t *Ticket) End() {
 	c := t.claims
 	c.update(func(notify *notices) {
@@ -121,7 +121,7 @@ func (t *Ticket) End() {
 		switch t.op {
 		case ToApply:
 			if t.counted == nil || t.counted != r {
-				return // A record that was dropped and made anew is not written by this ticket.
+				return // The record was replaced since, and does not count this ticket.
 			}
 			if r.writes--; r.unreported && r.writes == 0 {
 				r.notifyLocked(notify)

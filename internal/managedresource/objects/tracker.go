@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is a ManagedResource.
+// Owner is the name of a ManagedResource that has an object.
 type Owner = types.NamespacedName
 
-// Tracker has all that is known about managed objects. Its parts share one lock and the records. The Tracker is safe for
+// Tracker has the tracked state of all managed objects. Its parts share one lock and the records. It is safe for
 // concurrent use.
 type Tracker struct {
 	*table
-	// Observations are the reports of watches, reads and runs about objects.
+	// Observations records the reports of watches, reads and runs about objects.
 	*Observations
-	// Claims are the claims of runs on objects, and the requests that runs send about them.
+	// Claims records the claims of runs on objects, and the requests of runs about them.
 	*Claims
-	// Repairs are the drifts of objects, and the pace of their repairs.
+	// Repairs records the drift of objects, and paces their repairs.
 	*Repairs
 }
 
@@ -33,17 +33,18 @@ func New() *Tracker {
 	return &Tracker{t, &Observations{t}, &Claims{t, map[handOver]int{}}, &Repairs{table: t}}
 }
 
-// Subscriber has the callbacks for changes. They are called outside the lock of the Tracker,
-// but maybe under a lock of the target's watches: they must not call these.
+// Subscriber has the callbacks for changes. They are called outside the lock of the Tracker, but possibly under a
+// lock of the target's watches, which they must therefore not call.
 type Subscriber struct {
-	// Drift is called when an object of a ManagedResource may have drifted, Health when the health of one changed.
+	// Drift is called when an object of a ManagedResource may have drifted; Health is called when the health of an
+	// object changed.
 	Drift  func(Owner, ID)
 	Health func(Owner)
-	// Restored is called with the proof when an answer shows that the store was restored to an earlier state.
+	// Restored is called with the proof when a response shows that the store was restored to an earlier state.
 	Restored func(proof string)
 }
 
-// Subscribe sets the callbacks that a subscriber has. Earlier reports are not repeated.
+// Subscribe sets the callbacks that are not nil. Earlier reports are not repeated.
 func (t *Tracker) Subscribe(s Subscriber) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +59,7 @@ func (t *Tracker) Subscribe(s Subscriber) {
 	}
 }
 
-// Track sets the objects of a ManagedResource; its former objects are forgotten unless another ManagedResource has
+// Track sets the objects of a ManagedResource. Its former objects are dropped, unless another ManagedResource has
 // them.
 func (t *Tracker) Track(owner Owner, refs []Ref) {
 	t.update(func(notify *notices) { t.trackLocked(owner, refs, notify) })
@@ -79,7 +80,7 @@ func (t *table) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	for _, ref := range refs {
 		r := t.recordLocked(ref)
 		if _, twice := wanted[r]; twice {
-			continue // The first version is the manifest's, before the inventory's.
+			continue // The first version is from the manifest, before the version of the inventory.
 		}
 		wanted[r] = struct{}{}
 		t.addLocked(o, r, versionOf(ref), &before, notify)
@@ -94,7 +95,7 @@ func (t *table) trackLocked(owner Owner, refs []Ref, notify *notices) {
 	}
 }
 
-// addLocked adds an object to a ManagedResource; before has the objects that it had until now.
+// addLocked adds an object to a ManagedResource; before has its previous objects.
 func (t *table) addLocked(o *ownerRecord, r *record, version unique.Handle[string], before *ownerRecord,
 	notify *notices) {
 	o.records = append(o.records, r)
@@ -121,7 +122,8 @@ func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	return m
 }
 
-// dropOwnerLocked removes an owner from an object. If it may have been the writer, the others must check the object.
+// dropOwnerLocked removes an owner of an object. If it may have been the writer, the other owners must check the
+// object.
 func (t *table) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 	r.checkedLocked(o)
 	mayKeep := !r.hasWriter || r.owners[0] == o
@@ -143,11 +145,11 @@ func (t *table) dropOwnerLocked(r *record, o *ownerRecord, notify *notices) {
 
 // Progress is the state of the objects of a ManagedResource.
 type Progress struct {
-	// Refs are the objects, OutOfSync those that must be checked.
+	// Refs are all objects, OutOfSync those that must be checked.
 	Refs      []Ref
 	OutOfSync []ID
-	// AllKnown is true if a read or a watch has looked for every object, so that the health can be assessed; false without
-	// tracked objects.
+	// AllKnown is true if there are tracked objects, and a read or a watch has looked up each of them, so that their
+	// health can be assessed.
 	AllKnown bool
 }
 

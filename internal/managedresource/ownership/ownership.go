@@ -1,9 +1,9 @@
-// Package ownership decides which ManagedResource owns an object of the target that several have, and what becomes of
-// an object that one of them leaves.
+// Package ownership decides which of several ManagedResources owns an object of the target, and what happens to an
+// object that one of them leaves.
 //
-// A decision is a pure function of claims, of the origin that the object carries (MRC-8), and of proofs that it was
-// created for a ManagedResource. The package must not know how claims are found, nor what a request costs. The rules
-// (MRB-16, MRX-5, MRX-6):
+// A decision is a pure function of claims, of the object's origin (MRC-8), and of proofs that it was created for a
+// ManagedResource. The package must not depend on how claims are found, or on the cost of requests. The rules (MRB-16,
+// MRX-5, MRX-6):
 //
 //	 the object that a ManagedResource applies                                      | its owner, which alone writes it
 //	--------------------------------------------------------------------------------+-----------------------------------------------------
@@ -11,9 +11,9 @@
 //	 its origin names another ManagedResource that keeps it, and repairs it         | the one that the origin names
 //	 otherwise                                                                      | the ManagedResource itself
 //
-// The next owner of an object is the same for every caller. Of the claims that keep the object, a claim that repairs it
-// comes before a claim that creates it only once; a claim that is not ignored comes before an ignored one; then the
-// first by name.
+// The next owner of an object is the same for every caller. It is the first of the claims that keep the object, in
+// this order: claims that repair it before claims that create it only once, claims that are not ignored before
+// ignored ones, then by name.
 package ownership
 
 import (
@@ -28,43 +28,43 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// Claim is an entry for the object in the inventory of another ManagedResource that this instance has to do with.
+// Claim is an entry for the object in the inventory of another ManagedResource that this instance handles.
 type Claim struct {
 	Owner types.NamespacedName
 	ID    objects.ID
-	// Keeps is true if the ManagedResource goes on having the object: it is not being deleted, and no run of it that is
-	// under way deletes, hands over or releases the object.
+	// Keeps is true if the ManagedResource will continue to have the object: it is not being deleted, and no run of
+	// it in progress deletes, hands over or releases the object.
 	Keeps bool
-	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored if
-	// it repairs nothing at present.
+	// CreateOnly is true if the ManagedResource creates the object only once (MR-30), and does not repair it; Ignored
+	// is true if the ManagedResource is ignored, and repairs nothing at present.
 	CreateOnly, Ignored bool
 }
 
-// Source is the source of an origin.
+// Source compares the source in an origin with the source of this instance.
 type Source int
 
-// Sources of an origin.
+// The values of Source.
 const (
-	// NoOrigin is that of an object without the annotation.
+	// NoOrigin means that the object has no origin annotation.
 	NoOrigin Source = iota
-	// Unreadable is an origin that cannot be parsed: it names no owner.
+	// Unreadable means that the origin cannot be parsed, and therefore names no owner.
 	Unreadable
-	// ThisSource is the source of this instance.
+	// ThisSource means that the origin names the source of this instance.
 	ThisSource
-	// AnotherSource is the source of some other instance.
+	// AnotherSource means that the origin names the source of another instance.
 	AnotherSource
 )
 
-// Origin is the owner that the object's annotation names.
+// Origin is the owner in the origin annotation of an object.
 type Origin struct {
 	Source Source
-	// Owner is the named ManagedResource, set for ThisSource and AnotherSource.
+	// Owner is the ManagedResource in the origin, set for ThisSource and AnotherSource.
 	Owner types.NamespacedName
 	// Text is the value of the annotation.
 	Text string
 }
 
-// OriginOf returns the owner that an object names. isOfSource reports whether an origin is of this source.
+// OriginOf returns the origin of an object. isOfSource reports whether an origin is of this source.
 func OriginOf(object metav1.Object, isOfSource func(meta.Origin) bool) Origin {
 	text, found := object.GetAnnotations()[resourcesv1alpha1.AnnotationOrigin]
 	if !found {
@@ -88,12 +88,12 @@ func (o Origin) names(owner types.NamespacedName) bool {
 // isNamed reports whether the origin names any ManagedResource.
 func (o Origin) isNamed() bool { return o.Source == ThisSource || o.Source == AnotherSource }
 
-// IsKept reports whether another ManagedResource, which the origin names, owns an object and repairs it.
+// IsKept reports whether the origin names another ManagedResource that keeps the object and repairs it.
 func IsKept(claims []Claim, origin Origin) bool {
 	return slices.ContainsFunc(claims, func(c Claim) bool { return c.Keeps && !c.CreateOnly && origin.names(c.Owner) })
 }
 
-// NextOwner returns the claim that an object goes to if its owner leaves it; false if no claim keeps it.
+// NextOwner returns the claim of the next owner if the owner leaves the object; false if no claim keeps it.
 func NextOwner(claims []Claim) (Claim, bool) {
 	var kept []Claim
 	for _, claim := range claims {
@@ -120,17 +120,17 @@ func falseFirst(a, b bool) int {
 	return -1
 }
 
-// Left is an object that a ManagedResource leaves, as it was read.
+// Left is an object, as read, that a ManagedResource leaves.
 type Left struct {
-	// By is the ManagedResource, Claims those of the others.
+	// By is the ManagedResource that leaves the object, Claims are the claims of the others.
 	By     types.NamespacedName
 	Claims []Claim
 	Origin Origin
-	// Created is true if it is proven in another way than by an origin that the object was created for the
-	// ManagedResource: this process did it, or the inventory is the record (MR-30).
+	// Created is true if there is other proof than an origin that the object was created for the ManagedResource:
+	// this process created it, or the inventory records it (MR-30).
 	Created bool
-	// KeepObject is true if the object must not be deleted (MRX-5), Collected if the garbage collector deletes it
-	// (MRX-6).
+	// KeepObject is true if the object must not be deleted (MRX-5); Collected is true if the garbage collector
+	// deletes it (MRX-6).
 	KeepObject, Collected bool
 	// DeleteForeign is true if objects are deleted regardless of their owner (MRC-3).
 	DeleteForeign bool
@@ -149,25 +149,26 @@ const (
 	Delete
 )
 
-// Decision is the decision about an object that a ManagedResource leaves, with its reason.
+// Decision is the decision about an object that a ManagedResource leaves, with the reason.
 type Decision struct {
 	Action Action
-	// To is the claim that the object is handed over to.
+	// To is the claim of the next owner in a hand-over.
 	To Claim
-	// Why is the reason why the object stays.
+	// Why is the reason why the object is not deleted.
 	Why string
 }
 
 // Decide returns the decision about an object that a ManagedResource leaves (MRX-5, MRX-6, MRB-16). An object is
-// deleted only if it is proven to be ours: it carries the origin of the ManagedResource, or it was created for the
-// ManagedResource and its origin, if there is one, cannot be parsed.
+// deleted only if ownership is proven: it has the origin of the ManagedResource, or it was created for the
+// ManagedResource and its origin, if any, cannot be parsed.
 func Decide(left Left) Decision {
 	next, inherited := NextOwner(left.Claims)
 	inherited = inherited && !left.DeleteForeign
 	own := left.Origin.names(left.By) || !left.Origin.isNamed() && left.Created
 	switch {
 	case inherited && own:
-		// The proof of ownership goes with this ManagedResource: the entry of the next owner may be planned only.
+		// Hand over before the proof of ownership is lost with this ManagedResource: the entry of the next owner may
+		// be tentative.
 		return Decision{Action: HandOver, To: next, Why: hasIt(next)}
 	case left.KeepObject:
 		return Decision{Why: "it is annotated with " + resourcesv1alpha1.AnnotationKeepObject}
@@ -183,21 +184,21 @@ func Decide(left Left) Decision {
 	return left.foreign()
 }
 
-// foreign returns the decision about an object that is not proven to be ours, and that no other ManagedResource keeps.
+// foreign returns the decision about an object without proof of ownership that no other ManagedResource keeps.
 func (left Left) foreign() Decision {
 	switch {
 	case slices.ContainsFunc(left.Claims, func(c Claim) bool { return left.Origin.names(c.Owner) }):
 		return Decision{Why: "it now belongs to ManagedResource " + left.Origin.Text}
 	case left.Origin.Source != NoOrigin:
-		return Decision{Why: "its origin is " + left.Origin.Text} // Another owner has it, whoever created it.
+		return Decision{Why: "its origin is " + left.Origin.Text} // It has another owner, regardless of its creator.
 	}
 	return Decision{Why: "nothing proves that it was created for this ManagedResource: it carries no origin"}
 }
 
 func hasIt(claim Claim) string { return "ManagedResource " + claim.Owner.String() + " has it, too" }
 
-// IsRecord reports whether an entry is the record that an object without an origin was created for the ManagedResource
-// (MR-30): by its UID or, if it has none, by its namespace.
+// IsRecord reports whether an entry records that an object without an origin was created for the ManagedResource
+// (MR-30): its UID matches or, if it has none, its namespace.
 func IsRecord(ref *resourcesv1alpha1.ObjectReference, live metav1.Object) bool {
 	return meta.Truthy(ref.Annotations, resourcesv1alpha1.AnnotationIgnore) && !meta.Tentative(ref) &&
 		(ref.UID == live.GetUID() || ref.UID == "" && ref.Namespace == live.GetNamespace())

@@ -10,11 +10,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// Equivalences are sets of kinds that name the same objects (MRD-14 … MRD-16).
+// Equivalences are sets of kinds that share their objects (MRD-14 … MRD-16).
 type Equivalences []map[schema.GroupKind]struct{}
 
-// NewEquivalences returns the built-in sets and the given ones; a list that shares a kind with a set joins the first
-// such set (MRD-15).
+// NewEquivalences returns the built-in sets and the given ones. A list that shares a kind with a set is merged into
+// the first such set (MRD-15).
 func NewEquivalences(lists [][]metav1.GroupKind) Equivalences {
 	var equivalences Equivalences
 	for _, kind := range []string{"Deployment", "DaemonSet", "ReplicaSet", "StatefulSet"} {
@@ -47,7 +47,7 @@ func (e *Equivalences) add(list []metav1.GroupKind) {
 	}
 }
 
-// Keys returns the key and its equivalents, the key itself first.
+// Keys returns the key and its equivalents, beginning with the key itself.
 func (e Equivalences) Keys(key objects.ID) []objects.ID {
 	keys := []objects.ID{key}
 	for _, set := range e {

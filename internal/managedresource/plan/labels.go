@@ -18,8 +18,8 @@ func labelsToInject(options Options) map[string]string {
 	return labels
 }
 
-// injectLabels puts labels on the object, its pod template and its volume claim templates (MRL-2). It skips a value
-// that is no mapping (MRB-13).
+// injectLabels adds labels to the object, its Pod template and its volume claim templates (MRL-2). It skips values
+// that are not mappings (MRB-13).
 func injectLabels(object map[string]any, labels map[string]string) {
 	injectInto(object, labels)
 	spec, ok := object["spec"].(map[string]any)
@@ -50,7 +50,7 @@ func injectInto(object map[string]any, labels map[string]string) {
 	}
 }
 
-// ChildMap returns the mapping at key, made if there is none; nil if something else is there.
+// ChildMap returns the mapping at key, and creates it if it is absent; nil if the value is not a mapping.
 func ChildMap(object map[string]any, key string) map[string]any {
 	if value, found := object[key]; found && value != nil {
 		child, _ := value.(map[string]any)
@@ -61,8 +61,8 @@ func ChildMap(object map[string]any, key string) map[string]any {
 	return child
 }
 
-// foldStringData merges a Secret's stringData into its data, as the API server does, so that desired and live compare
-// (MRB-8).
+// foldStringData merges a Secret's stringData into its data, like the API server, so that desired and live objects
+// can be compared (MRB-8).
 func foldStringData(object *unstructured.Unstructured) {
 	if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return
@@ -73,7 +73,7 @@ func foldStringData(object *unstructured.Unstructured) {
 	}
 	for _, value := range entries {
 		if _, ok := value.(string); !ok && value != nil {
-			return // The API server rejects it with a reason.
+			return // The API server rejects it with a better error.
 		}
 	}
 	data := ChildMap(object.Object, "data")
@@ -81,7 +81,7 @@ func foldStringData(object *unstructured.Unstructured) {
 		return
 	}
 	for key, value := range entries {
-		text, _ := value.(string) // Null is the same as "".
+		text, _ := value.(string) // Null means "".
 		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	delete(object.Object, "stringData")

@@ -11,17 +11,17 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// ObjectName names an object in messages, <apiVersion>/<kind>/<namespace>/<name> (MR-28).
+// ObjectName returns the name of an object in messages, <apiVersion>/<kind>/<namespace>/<name> (MR-28).
 func ObjectName(apiVersion, kind, namespace, name string) string {
 	return apiVersion + "/" + kind + "/" + objects.NamespaceOf(kind, namespace) + "/" + name
 }
 
-// NameOf names an object in messages.
+// NameOf returns the name of an object in messages.
 func NameOf(object *unstructured.Unstructured) string {
 	return ObjectName(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
 }
 
-// NameOfReference names an entry of the inventory in messages.
+// NameOfReference returns the name of an inventory entry in messages.
 func NameOfReference(ref *corev1.ObjectReference) string {
 	return ObjectName(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
 }

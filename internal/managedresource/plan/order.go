@@ -2,7 +2,7 @@ package plan
 
 import "strings"
 
-// kindOrder is the order in which kinds are applied (MR-23); kinds that are not listed come last.
+// kindOrder is the order in which kinds are applied (MR-23); kinds that are not listed are last.
 var kindOrder = func() map[string]int {
 	ranks := map[string]int{}
 	for rank, kind := range []string{
@@ -37,7 +37,7 @@ func Compare(kindA, nameA, kindB, nameB string) int {
 	return strings.Compare(nameA, nameB)
 }
 
-// Tiers splits a sorted list into runs of one kind: within a run objects are applied side by side.
+// Tiers splits a sorted list into groups of one kind, whose objects are applied concurrently.
 func Tiers[T any](sorted []T, kind func(T) string) [][]T {
 	var tiers [][]T
 	for start := 0; start < len(sorted); {

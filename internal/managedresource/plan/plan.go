@@ -22,68 +22,69 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// Scope is the scope of a kind.
+// Scope is the scope of a kind: with or without namespaces.
 type Scope int
 
-// Scopes. An unknown one is that of a kind that the target does not serve (MRD-9).
+// ScopeUnknown is the scope of a kind that the target does not serve (MRD-9).
 const (
 	ScopeUnknown Scope = iota
 	ScopeNamespaced
 	ScopeCluster
 )
 
-// Options are the parts of the ManagedResource and of the configuration that shape the plan.
+// Options are the properties of the ManagedResource and of the configuration that the plan depends on.
 type Options struct {
 	Spec                *resourcesv1alpha1.ManagedResourceSpec
 	Origin              string
 	ManagedByLabelValue string
-	// Scope returns the scope of a kind, unknown if the target does not serve it; an error is an error of the object.
+	// Scope returns the scope of a kind, ScopeUnknown if the target does not serve it. An error counts as an error of
+	// the object.
 	Scope func(schema.GroupVersionKind) (Scope, error)
 }
 
-// Desired is an object as the target cluster should have it, before it is merged with the live one.
+// Desired is the desired state of an object, before it is merged with the live one.
 type Desired struct {
 	*unstructured.Unstructured
 	Place decode.Place
-	// Old is the entry of the inventory that the object had at its last apply, or nil.
+	// Old is the inventory entry of the object at its last apply, or nil.
 	Old *resourcesv1alpha1.ObjectReference
-	// Reference is the object's new entry of the inventory.
+	// Reference is the new inventory entry of the object.
 	Reference resourcesv1alpha1.ObjectReference
-	// Ref is the object of that entry.
+	// Ref is the object of Reference.
 	Ref objects.Ref
 	// CreateOnly is true for an object with the ignore annotation (MR-30).
 	CreateOnly bool
-	// hadHold is true if the manifest has annotations of a hold, which counts on live objects only.
+	// hadHold is true if the manifest had annotations of a hold, which have an effect on live objects only.
 	hadHold bool
 }
 
-// IsNew reports whether the inventory does not have the object, or has it as planned only.
+// IsNew reports whether the inventory has no entry for the object, or only a tentative one.
 func (d *Desired) IsNew() bool { return d.Old == nil || meta.Tentative(d.Old) }
 
-// Name names the object in messages.
+// Name returns the name of the object in messages.
 func (d *Desired) Name() string { return NameOf(d.Unstructured) }
 
 // Plan lists the changes to the objects of a ManagedResource.
 type Plan struct {
 	// Apply are the objects to create or update, in the order of MR-22.
 	Apply []*Desired
-	// Release are entries of the inventory whose objects must be released (mode Ignore, MRO-2).
+	// Release are inventory entries whose objects must be released (mode Ignore, MRO-2).
 	Release []resourcesv1alpha1.ObjectReference
-	// Delete are entries of the inventory that no manifest has any more (MR-10).
+	// Delete are inventory entries that no manifest has any more (MR-10).
 	Delete []resourcesv1alpha1.ObjectReference
-	// Unmatched are entries of the inventory that must stay in it, though no object of this plan matches them: while a
-	// document can't be decoded, it is not known which object it describes (MRB-2).
+	// Unmatched are inventory entries that must be kept, although no object of this plan matches them: while a
+	// document cannot be decoded, it may describe any object (MRB-2).
 	Unmatched []resourcesv1alpha1.ObjectReference
-	// Inventory is the inventory once the plan has been carried out, sorted (MRS-7).
+	// Inventory is the inventory after the plan was carried out, sorted (MRS-7).
 	Inventory []resourcesv1alpha1.ObjectReference
-	// Errors are objects that can't be applied as they are written.
+	// Errors are errors of objects that cannot be applied.
 	Errors []error
-	// Warnings are faults that show only later.
+	// Warnings are mistakes in manifests that have an effect only later.
 	Warnings []string
 }
 
-// NewPlan completes the decoded objects and compares them with the inventory. An object that can't be placed or named
-// is an error of its own and holds up no other.
+// NewPlan prepares the decoded objects and compares them with the inventory. An invalid object causes an error, but
+// does not affect other objects.
 func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReference, options Options) *Plan {
 	p := &planning{
 		Plan: &Plan{}, options: options,
@@ -100,7 +101,7 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 	p.assign()
 	slices.SortStableFunc(p.Apply,
 		func(a, b *Desired) int { return Compare(a.GetKind(), a.GetName(), b.GetKind(), b.GetName()) })
-	// With any document unread nothing is deleted: the object may be the unread one (MRB-2).
+	// If any document could not be read, nothing is deleted, because the document may describe the object (MRB-2).
 	if len(decoded.Errors) > 0 || len(p.Errors) > 0 {
 		p.Unmatched = append(p.Unmatched, p.index.rest()...)
 	} else {
@@ -111,27 +112,27 @@ func NewPlan(decoded decode.Result, inventory []resourcesv1alpha1.ObjectReferenc
 	return p.Plan
 }
 
-// planning is a plan that is being made.
+// planning is a Plan in progress.
 type planning struct {
 	*Plan
 	options   Options
 	scopes    scopes
 	index     *inventoryIndex
 	described map[objects.ID]*description
-	// desired are the objects to apply, released are those to release.
+	// desired are the objects to apply, released the objects to release.
 	desired  []*Desired
 	released []*description
 }
 
-// description is the manifest of an object: its place, and whether another one describes the same object. entries has
-// the entries of an object to release.
+// description is the manifest of an object. twice is true if another manifest describes the same object; entries are
+// the inventory entries of an object to release.
 type description struct {
 	place   decode.Place
 	twice   bool
 	entries []resourcesv1alpha1.ObjectReference
 }
 
-// add completes an object, and takes its entries out of the inventory.
+// add prepares an object, and marks its inventory entries as matched.
 func (p *planning) add(object decode.Object) error {
 	if err := checkIdentity(object); err != nil {
 		return err
@@ -163,8 +164,8 @@ func (p *planning) add(object decode.Object) error {
 	return nil
 }
 
-// assign decides what becomes of each object. The entries of an object that is described twice stay: it is not known
-// which description counts.
+// assign adds the objects to the plan. It keeps the entries of an object that is described twice, because it is
+// unknown which manifest is right.
 func (p *planning) assign() {
 	for _, its := range p.released {
 		if its.twice {
@@ -186,7 +187,7 @@ func (p *planning) assign() {
 	}
 }
 
-// scopes returns the scopes of kinds, and asks the target once for each kind.
+// scopes caches the scopes of kinds, so that each is looked up once.
 type scopes struct {
 	ask     func(schema.GroupVersionKind) (Scope, error)
 	defined map[schema.GroupKind]Scope
@@ -211,7 +212,7 @@ func (s scopes) of(gvk schema.GroupVersionKind) (Scope, error) {
 }
 
 // definedScopes returns the scopes of the kinds that the manifests themselves define, so that the inventory has the
-// later namespace of their objects before the target serves the kind.
+// right namespace of their objects even before the target serves the kind.
 func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	scopes := map[schema.GroupKind]Scope{}
 	for _, object := range objects {
@@ -230,23 +231,24 @@ func definedScopes(objects []decode.Object) map[schema.GroupKind]Scope {
 	return scopes
 }
 
-// recallCreation takes the record of an object that is created only once over from the inventory: whether it was
-// created, and its UID.
+// recallCreation copies the record of an object that is created only once from the inventory: whether it was created,
+// and its UID.
 func (d *Desired) recallCreation() {
 	if d.CreateOnly && d.Old != nil && meta.Truthy(d.Old.Annotations, resourcesv1alpha1.AnnotationIgnore) {
 		d.Reference.FieldPath, d.Reference.UID = d.Old.FieldPath, d.Old.UID
 		if d.Old.UID == "" && d.Old.Namespace != d.Reference.Namespace {
-			// Without a UID the entry names a place, and the scope of its kind has changed.
+			// An entry without a UID identifies the object by namespace and name, but the scope of its kind has
+			// changed.
 			d.Reference = meta.AsTentative(d.Reference)
 		}
 	}
 }
 
-// Pending returns the inventory to persist before the first write: all present entries and all planned ones. A present
-// entry keeps its old labels and annotations until its object is applied (MRB-3), and has the new ones, too.
+// Pending returns the inventory to write before the first object is written: all existing and all planned entries. An
+// existing entry keeps its old labels and annotations until its object is applied (MRB-3), and also has the new ones.
 //
-// A new entry is tentative until then: an object of another ManagedResource is taken over by the first write that
-// succeeds (MRB-16).
+// A new entry is tentative until then, because an object of another ManagedResource is taken over only by the first
+// write that succeeds (MRB-16).
 func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	pending := slices.Clone(inventory)
 	known := make(map[objects.ID]int, len(inventory))
@@ -273,7 +275,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 		released[objects.IDOfEntry(&p.Release[i])] = struct{}{}
 	}
 	for at := range pending {
-		// The entry is the only proof that the object is ours, and must not be a proof once the object was released.
+		// The entry is the only proof of ownership, and must not be one after the object was released.
 		if _, found := released[objects.IDOfEntry(&pending[at])]; found &&
 			meta.Truthy(pending[at].Annotations, resourcesv1alpha1.AnnotationIgnore) {
 			pending[at] = meta.AsTentative(pending[at])
@@ -283,7 +285,7 @@ func (p *Plan) Pending(inventory []resourcesv1alpha1.ObjectReference) []resource
 	return pending
 }
 
-// withMore returns present with the keys of more that it does not have.
+// withMore returns present with the missing keys of more.
 func withMore(present, more map[string]string) map[string]string {
 	both := maps.Clone(more)
 	if both == nil {
@@ -302,8 +304,7 @@ func (p *Plan) Keys() []objects.ID {
 	return keys
 }
 
-// CanExist reports whether an API server can have an object by this name. An object that cannot exist need not be
-// deleted.
+// CanExist reports whether an API server can have an object with this name. Otherwise it need not be deleted.
 func CanExist(ref *corev1.ObjectReference) bool {
 	_, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.APIVersion != "" && ref.Kind != "" && ref.Name != "" &&
@@ -350,8 +351,8 @@ func warnings(object *Desired) []string {
 	return all
 }
 
-// complete makes the desired object of a decoded one: namespace, labels, what it refers to (MRD-8, MRD-9, MRL-1,
-// MRA-9).
+// complete returns the desired object of a decoded one: it sets the namespace and the labels, and normalizes the
+// content (MRD-8, MRD-9, MRL-1, MRA-9).
 func complete(object decode.Object, scope Scope, options Options) *Desired {
 	desired := &Desired{
 		Unstructured: object.Unstructured,
@@ -392,7 +393,7 @@ func complete(object decode.Object, scope Scope, options Options) *Desired {
 	return desired
 }
 
-// dropHold takes the annotations of a hold away, which counts on live objects only (MRF-10).
+// dropHold removes the annotations of a hold, which have an effect on live objects only (MRF-10).
 func (d *Desired) dropHold() {
 	annotations := d.GetAnnotations()
 	for _, name := range hold.Annotations {
@@ -421,16 +422,16 @@ func newInventoryIndex(inventory []resourcesv1alpha1.ObjectReference, equivalenc
 			continue
 		}
 		if twice {
-			index.taken[previous] = true // A second entry would have the object deleted.
+			index.taken[previous] = true // A second entry would cause the deletion of the object.
 		}
 		index.byKey[key] = i
 	}
 	return index
 }
 
-// take returns the entry of the same object (MRD-13), preferably of the same kind, and marks all such entries as
-// matched: a run that did not end leaves the old kind next to the new one (MRD-16). A tentative entry gives way to the
-// record that the object was created.
+// take returns the entry of an object (MRD-13), preferably of the same kind, and marks all equivalent entries as
+// matched: an interrupted run leaves the old kind next to the new one (MRD-16). A record of the object's creation is
+// preferred to a tentative entry.
 func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	var same *resourcesv1alpha1.ObjectReference
 	for _, key := range x.equivalences.Keys(key) {
@@ -448,7 +449,7 @@ func (x *inventoryIndex) take(key objects.ID) *resourcesv1alpha1.ObjectReference
 }
 
 // recordInOtherScope returns the entry that records the creation of a cluster-scoped object under a namespace; nil if
-// there is none. It does not mark the entry as matched: the plan has the object that the entry leads to.
+// there is none. It does not mark the entry as matched, because the plan already has its object.
 func (x *inventoryIndex) recordInOtherScope(key objects.ID) *resourcesv1alpha1.ObjectReference {
 	for i := range x.entries {
 		entry := &x.entries[i]
@@ -460,8 +461,8 @@ func (x *inventoryIndex) recordInOtherScope(key objects.ID) *resourcesv1alpha1.O
 	return nil
 }
 
-// takeAll returns all entries of an object, and marks them as matched: several of one kind, of equivalent kinds, and,
-// if its kind has no namespaces, with any namespace. Each of them would be a reason to delete it.
+// takeAll returns all entries of an object, and marks them as matched: entries of its kind and of equivalent kinds
+// and, for cluster-scoped kinds, with any namespace. Each unmatched entry would cause a deletion.
 func (x *inventoryIndex) takeAll(key objects.ID, scope Scope) []resourcesv1alpha1.ObjectReference {
 	var all []resourcesv1alpha1.ObjectReference
 	keys := x.equivalences.Keys(key)
@@ -485,16 +486,17 @@ func (x *inventoryIndex) rest() []resourcesv1alpha1.ObjectReference {
 	return rest
 }
 
-// NamedErrors limits the errors that a message names, to as many as a reader can act on. A condition's message is
-// limited to 32 KiB.
+// NamedErrors limits the errors in a message to as many as a reader can act on. Messages of conditions are limited in
+// bytes, too (meta.MaxMessage).
 const NamedErrors = 20
 
-// JoinNames joins at most that many texts by commas, and appends the number of those that it leaves out.
+// JoinNames joins at most `most` names with commas, and appends the number of the others.
 func JoinNames(names []string, most int) string {
 	return JoinFirst(names[:min(most, len(names))], len(names))
 }
 
-// JoinFirst joins the first of a number of texts by commas, and appends the number of the others.
+// JoinFirst joins the first names of a list with commas, and appends the number of the others. number is the length
+// of the list.
 func JoinFirst(names []string, number int) string {
 	if number == len(names) {
 		return strings.Join(names, ", ")
@@ -502,7 +504,7 @@ func JoinFirst(names []string, number int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), number-len(names))
 }
 
-// JoinErrors makes one error of many; a single one stays as it is (MRB-4).
+// JoinErrors joins errors into one; a single error stays as it is (MRB-4).
 func JoinErrors(errs []error) error {
 	if len(errs) <= 1 {
 		return errors.Join(errs...)
@@ -516,7 +518,8 @@ func JoinErrors(errs []error) error {
 	return &joinedError{fmt.Sprintf("%d errors occurred: [%s]", len(errs), JoinNames(texts, NamedErrors)), errs}
 }
 
-// Combine joins errors in the form of MRX-12, sorted, so that the same ones make the same message (MRB-18).
+// Combine joins errors in the form of MRX-12. They are sorted, so that the same errors result in the same message
+// (MRB-18).
 func Combine(prefix string, errs []error) string {
 	if len(errs) == 1 {
 		return fmt.Sprintf("%s: 1 error occurred: %s", prefix, errs[0])

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Written is the change that a run made to an object, in the Event about all its changes (MRB-51).
+// Written is a kind of change in the Event about all changes of a run (MRB-51).
 type Written string
 
-// All but deletions, which carry their reason.
+// Deletions are not listed, because they include their reason.
 const (
 	Created    Written = "Created"
 	Updated    Written = "Updated"
@@ -21,12 +21,12 @@ const (
 
 const deletedBecause = "Deleted because "
 
-// Deleted is a deletion for a reason.
+// Deleted returns the change for a deletion with a reason.
 func Deleted(reason string) Written { return Written(deletedBecause + reason) }
 
 func (w Written) isDeletion() bool { return strings.HasPrefix(string(w), deletedBecause) }
 
-// CompareWritten sorts deletions first, so that a shortened message still has their names.
+// CompareWritten sorts deletions first, so that their names stay in a shortened message.
 func CompareWritten(a, b Written) int {
 	switch {
 	case a.isDeletion() == b.isDeletion():
@@ -37,7 +37,8 @@ func CompareWritten(a, b Written) int {
 	return 1
 }
 
-// Sentence counts the objects and names the first of them: of deleted objects more, as nothing else is left of them.
+// Sentence returns the number of the objects and their first names: more of deleted objects, because nothing else is
+// left of them.
 func (w Written) Sentence(names []string) string {
 	most := 3
 	if w.isDeletion() {
@@ -47,15 +48,15 @@ func (w Written) Sentence(names []string) string {
 	return fmt.Sprintf("%s (%d): %s", w, len(names), JoinNames(names, most))
 }
 
-// Deletion is a sentence about deleted objects.
+// Deletion is a sentence about deleted objects in the message of an Event.
 type Deletion struct {
 	Reason string
 	Names  []string
-	// Cut is true if the sentence does not name all objects.
+	// Cut is true if the sentence does not have the names of all objects.
 	Cut bool
 }
 
-// DeletionsIn returns the deletions that the message of an Event reports.
+// DeletionsIn returns the deletions in the message of an Event.
 func DeletionsIn(message string) []Deletion {
 	var found []Deletion
 	for sentence := range strings.SplitSeq(message, ". ") {
@@ -67,9 +68,9 @@ func DeletionsIn(message string) []Deletion {
 		d := Deletion{}
 		d.Reason, _, _ = strings.Cut(reason, " (")
 		for item := range strings.SplitSeq(names, ", ") {
-			name, rest, cut := strings.Cut(item, " ") // No name has a space.
+			name, rest, cut := strings.Cut(item, " ") // Names have no spaces.
 			d.Cut = d.Cut || cut
-			if !strings.HasPrefix(rest, "…") { // That one is not whole.
+			if !strings.HasPrefix(rest, "…") { // Otherwise the name was cut.
 				d.Names = append(d.Names, name)
 			}
 		}

@@ -37,7 +37,7 @@ func (r *run) deleteOne(ctx context.Context, entry *objects.Entry) {
 		return
 	}
 	if delayed, err := r.isDelayed(entry.Ref); delayed {
-		r.wait(entry, err) // Nothing has changed since a moment ago, as far as is known.
+		r.wait(entry, err) // No change is known since the last try.
 		return
 	}
 	kind := entry.GroupKind()
@@ -65,17 +65,17 @@ func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, steps.ErrSuperseded) || errors.Is(err, errOwnershipPending)
 }
 
-// tryDelete reads an object and deletes it. gone is true if no work remains; else err is the reason, nil if the
+// tryDelete reads an object and deletes it. gone is true if no work remains. Otherwise err is the reason; nil if the
 // deletion was accepted and the object may still exist.
 //
-// It is one list of guards, each of which may end it: their order makes a deletion safe.
+// It is one list of guards, whose order makes a deletion safe.
 func (r *run) tryDelete(ctx context.Context, entry *objects.Entry) (gone bool, err error) {
 	if !plan.CanExist(&entry.Reference.ObjectReference) {
 		return true, nil
 	}
 	live, namespace, err := r.Owners.Locations.Find(ctx, entry.Reference)
 	if target.Gone(err) || apierrors.IsMethodNotSupported(err) {
-		return true, nil // Nothing is there, or nothing that could be read or deleted (MRX-19).
+		return true, nil // The object does not exist, or its kind cannot be read or deleted (MRX-19).
 	}
 	if err != nil {
 		return false, err
@@ -131,8 +131,8 @@ func (r *run) keepInTarget(ctx context.Context, entry, at *objects.Entry, live *
 	return true, nil
 }
 
-// delete deletes an object that was read, with the claims of a StatefulSet (MRX-16). A terminating object only loses
-// its finalizers, if its time is up (MRX-9).
+// delete deletes an object that was read, with the claims of a StatefulSet (MRX-16). For a terminating object, delete
+// only removes the finalizers, if their time is up (MRX-9).
 func (r *run) delete(ctx context.Context, entry *objects.Entry,
 	live *unstructured.Unstructured, ticket *objects.Ticket) (gone bool, err error) {
 	terminating := live.GetDeletionTimestamp() != nil
@@ -143,7 +143,8 @@ func (r *run) delete(ctx context.Context, entry *objects.Entry,
 		r.notTerminating(entry.ID)
 	}
 	if live.GetKind() == "StatefulSet" && ptr.Deref(r.MR.Spec.DeletePersistentVolumeClaims, false) {
-		// The claims are deleted while the object is there, regardless of who deleted it: they are found by the object.
+		// The claims are deleted while the StatefulSet exists, because it is needed to find them, regardless of who
+		// deleted it.
 		err := r.deleteClaims(ctx, live)
 		if err == nil {
 			err = r.Freshness.Check(ctx, steps.Live)
@@ -169,7 +170,7 @@ func (r *run) delete(ctx context.Context, entry *objects.Entry,
 		}
 		return false, err
 	}
-	r.Tracker.SetPending(r.owner, entry.ID, objects.PendingDeletion{}) // Earlier findings are void.
+	r.Tracker.SetPending(r.owner, entry.ID, objects.PendingDeletion{}) // Earlier results no longer apply.
 	r.Deleted.WithLabelValues(live.GetKind()).Inc()
 	steps.Deleted(ctx, plan.NameOf(live), r.Reason)
 	r.mu.Lock()
@@ -179,8 +180,8 @@ func (r *run) delete(ctx context.Context, entry *objects.Entry,
 	return false, err
 }
 
-// place returns an entry with the present place of its object, and the claims of others there; nil if the plan has the
-// object there, so that the entry is void.
+// place returns an entry with the present location of its object, and the claims of others on it. It returns nil if
+// the plan has the object at that location, so that the entry is obsolete.
 func (r *run) place(ctx context.Context, entry *objects.Entry, namespace string) (*objects.Entry, steps.Claims, error) {
 	placed := *entry.Reference
 	placed.Namespace = namespace
@@ -193,7 +194,7 @@ func (r *run) place(ctx context.Context, entry *objects.Entry, namespace string)
 		return nil, steps.Claims{}, nil
 	}
 	if placed.UID == "" {
-		placed = meta.AsTentative(placed) // The record of creation is about the place that the entry names.
+		placed = meta.AsTentative(placed) // The record of creation is valid only for the location that the entry names.
 	}
 	if _, busy := r.Tracker.Claim(r.owner, nil, []objects.Ref{at.Ref}); busy {
 		return entry, steps.Claims{}, errOwnershipPending
@@ -202,8 +203,8 @@ func (r *run) place(ctx context.Context, entry *objects.Entry, namespace string)
 	return &at, others, err
 }
 
-// leftToAnotherEntry reports whether another entry for the same object, by an equivalent kind, hands the object over:
-// then this entry is void.
+// leftToAnotherEntry reports whether another entry for the same object, by an equivalent kind, hands the object over;
+// this entry is then obsolete.
 func (r *run) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, error) {
 	if r.DeleteForeign {
 		return false, nil
@@ -228,7 +229,7 @@ func (r *run) leftToAnotherEntry(ctx context.Context, id objects.ID) (bool, erro
 	return false, nil
 }
 
-// holdsOf returns the finalizers and conditions that hold an object that is terminating.
+// holdsOf returns the finalizers and conditions that block the end of a terminating object.
 func holdsOf(live *unstructured.Unstructured) string {
 	blocking := healthcheck.BlocksDeletion(live)
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
@@ -238,8 +239,8 @@ func holdsOf(live *unstructured.Unstructured) string {
 	return strings.Join(blocking, "; ")
 }
 
-// propagation returns Foreground for workloads, so that their Pods are gone with them, else the API server's choice
-// (MRX-8).
+// propagation returns Foreground for workloads, so that their Pods are gone with them, and otherwise empty, for the
+// API server's default (MRX-8).
 func propagation(group string) metav1.DeletionPropagation {
 	switch group {
 	case "apps", "extensions", "batch":
@@ -248,7 +249,7 @@ func propagation(group string) metav1.DeletionPropagation {
 	return ""
 }
 
-// finalizeAfter returns the time from the deletion of an object until its finalizers are removed; zero is never
+// finalizeAfter returns the time from the deletion of an object until its finalizers are removed; zero means never
 // (MRX-9).
 func finalizeAfter(live *unstructured.Unstructured) (time.Duration, error) {
 	value, found := live.GetAnnotations()[resourcesv1alpha1.AnnotationFinalizeDeletionAfter]
@@ -289,7 +290,7 @@ func (r *run) finalize(ctx context.Context, live *unstructured.Unstructured) err
 	if live.GetAPIVersion() == "v1" && live.GetKind() == "Namespace" {
 		namespace := live.DeepCopy()
 		namespace.SetResourceVersion("")
-		namespace.SetFinalizers(nil) // They were removed above, and none can be added to what is being deleted.
+		namespace.SetFinalizers(nil) // They were removed above, and a terminating object cannot get new ones.
 		unstructured.RemoveNestedField(namespace.Object, "spec", "finalizers")
 		if err := r.Target.Put(ctx, namespace, "finalize"); err != nil && !target.Gone(err) {
 			return fmt.Errorf("removing the finalizers of the Namespace: %w", err)

@@ -16,11 +16,11 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// errOwnershipPending is the error of an object about which another run is sending a request: it is decided in a moment
-// which ManagedResource has the object.
+// errOwnershipPending is the error of an object for which another run has a request in flight, whose result decides
+// which ManagedResource owns the object.
 var errOwnershipPending = errors.New("another ManagedResource also manages this object and is releasing it; retrying")
 
-// decide decides about an object that a ManagedResource leaves.
+// decide decides whether an object that leaves the ManagedResource is deleted, kept or handed over.
 func (r *run) decide(entry *objects.Entry, live *unstructured.Unstructured,
 	others steps.Claims) (ownership.Decision, error) {
 	claims, err := others.On(entry.ID)
@@ -28,7 +28,7 @@ func (r *run) decide(entry *objects.Entry, live *unstructured.Unstructured,
 		return ownership.Decision{}, err
 	}
 	origin := ownership.OriginOf(live, r.Owners.IsOfThisSource)
-	// An object without an origin may be created only once: then the entry is the record of its creation.
+	// An object without an origin may be one that is created only once: the entry is then the record of its creation.
 	created := r.Owners.CreatedFor(r.owner, entry.ID) == live.GetUID() ||
 		origin.Source == ownership.NoOrigin && ownership.IsRecord(entry.Reference, live)
 	return ownership.Decide(ownership.Left{
@@ -39,8 +39,8 @@ func (r *run) decide(entry *objects.Entry, live *unstructured.Unstructured,
 	}), nil
 }
 
-// handOver makes another ManagedResource the origin of an object, bound to the object that was read, if that
-// ManagedResource still keeps it. The new owner reconciles the object from then on: its manifest may differ.
+// handOver sets another ManagedResource as the origin of the object that was read, if that ManagedResource still
+// keeps it. The new owner then reconciles the object, because its manifest may differ.
 func (r *run) handOver(ctx context.Context, id objects.ID, live *unstructured.Unstructured,
 	to ownership.Claim) error {
 	next := to.Owner

@@ -43,11 +43,11 @@ func (r *run) isDelayed(entry objects.Ref) (delayed bool, err error) {
 
 const (
 	// pendingRead is the interval between reads of an object that is terminating or cannot be deleted. Watches report
-	// its end; the reads find the end of objects without a watch, new annotations, and the end of the cause of a
-	// refusal.
+	// the end of an object. The reads find the end of objects without a watch, new annotations, and refusals whose
+	// cause is gone.
 	pendingRead = time.Minute
-	// pendingTries is the number of runs in a row that retry a failed deletion, or expired finalizers, before that
-	// interval applies: most faults pass within seconds.
+	// pendingTries is the number of runs in a row that retry a failed deletion, or expired finalizers, before
+	// pendingRead applies: most errors last only seconds.
 	pendingTries = 3
 )
 
@@ -67,16 +67,16 @@ func (r *run) deletionFailed(id objects.ID, err error) {
 	r.Tracker.SetPending(r.owner, id, triedAt(pending, r.Clock.Now()))
 }
 
-// deletionCompleted records that no work remained for an object that was read after its revision was recorded: it is
-// gone, or stays. While other objects hold up the run, it is read once a minute, or after a report about it, and once
-// more before the run relies on it.
+// deletionCompleted records that an object needs no more work, because it is gone or stays; before is its revision
+// before it was read. While other objects are pending, it is read again once a minute or after a report about it, and
+// a last time before the run completes.
 func (r *run) deletionCompleted(id objects.ID, before objects.Revision) {
 	r.Tracker.SetPending(r.owner, id,
 		objects.PendingDeletion{Done: true, Revision: before, Next: r.Clock.Now().Add(pendingRead)})
 }
 
-// isCompleted reports whether no work remained for an object less than a minute ago, and nothing was reported about it
-// since.
+// isCompleted reports whether an object needed no more work less than a minute ago, and no watch has reported a
+// change since.
 func (r *run) isCompleted(id objects.ID) bool {
 	p := r.Tracker.Pending(r.owner, id)
 	return p.Done && r.Clock.Now().Before(p.Next) && p.Revision == r.Tracker.Get(id).Revision
@@ -103,8 +103,8 @@ func (r *run) retryDeletions() {
 	}
 }
 
-// noteTerminating records an object that was read and is terminating; its finalizers may be removed after a time
-// (MRX-9).
+// noteTerminating records an object that was read and is terminating; it schedules the removal of its finalizers, if
+// that is configured (MRX-9).
 func (r *run) noteTerminating(id objects.ID, live *unstructured.Unstructured) {
 	now := r.Clock.Now()
 	pending := objects.PendingDeletion{UID: live.GetUID(), Next: now.Add(pendingRead), Holds: holdsOf(live)}
@@ -123,8 +123,8 @@ func (r *run) noteTerminating(id objects.ID, live *unstructured.Unstructured) {
 	r.Tracker.SetPending(r.owner, id, pending)
 }
 
-// notTerminating records that an object was read, and is not terminating: the record of a terminating one is about
-// another.
+// notTerminating records that the object that was read is not terminating: a record of a terminating one is about an
+// earlier object.
 func (r *run) notTerminating(id objects.ID) {
 	if r.isTerminating(id) {
 		r.Tracker.SetPending(r.owner, id, objects.PendingDeletion{})

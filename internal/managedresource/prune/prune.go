@@ -32,7 +32,7 @@ type Options struct {
 	Clock    clock.PassiveClock
 	// Deleted counts deletions by kind.
 	Deleted *prometheus.CounterVec
-	// GarbageCollector is true if ConfigMaps and Secrets that it collects are left to it (MRX-6).
+	// GarbageCollector is true if ConfigMaps and Secrets that the garbage collector deletes are left to it (MRX-6).
 	GarbageCollector bool
 	// DeleteForeign is true if objects of other ManagedResources and of other writers are deleted, too.
 	DeleteForeign bool
@@ -52,7 +52,7 @@ type Task struct {
 	Freshness *steps.Freshness
 	// Planned are the objects that the run applies.
 	Planned []objects.ID
-	// Reason is that of the deletions, for the log.
+	// Reason is the reason of the deletions, for the log.
 	Reason string
 	// Retry is true if deletions that failed are tried again at once.
 	Retry bool
@@ -67,7 +67,7 @@ type Result struct {
 }
 
 // Prune deletes objects of the inventory, in the reverse of the order in which they were applied (MRX-17). An error
-// means that it is not proven that they must be deleted.
+// means that there is no proof that they must be deleted.
 func (p *Pruner) Prune(ctx context.Context, task Task) (Result, error) {
 	if len(task.Entries) == 0 {
 		return Result{}, nil
@@ -80,8 +80,8 @@ func (p *Pruner) Prune(ctx context.Context, task Task) (Result, error) {
 		return Result{}, err
 	}
 	if len(r.waiting) == 0 && len(r.skipped) > 0 {
-		// Objects that needed nothing a moment ago were skipped while others were still there. All others are gone: the
-		// skipped ones are read once more.
+		// Objects that needed no work a moment ago were skipped while others still existed. Now that all others are gone,
+		// the skipped ones are read once more.
 		if err := r.deleteSkipped(ctx); err != nil {
 			return Result{}, err
 		}
@@ -111,11 +111,12 @@ type run struct {
 	mu sync.Mutex
 	// handedOver are the entries whose objects now belong to other ManagedResources.
 	handedOver []objects.ID
-	// waiting are the objects that are not gone; nil for those whose deletion was accepted.
+	// waiting has the objects that are not gone, and the reason; nil if the deletion was accepted.
 	waiting map[*objects.Entry]error
 	// accepted are the objects as they were when their deletion was accepted.
 	accepted map[*objects.Entry]*unstructured.Unstructured
-	// skipped are the objects that needed nothing a moment ago and were not checked; with last they are.
+	// skipped are the objects that were not checked, because they needed no work a moment ago. last is true while the
+	// run checks them.
 	skipped []*objects.Entry
 	last    bool
 }
@@ -139,7 +140,7 @@ func (p *Pruner) newRun(ctx context.Context, task Task) *run {
 	return r
 }
 
-// deleteAll deletes the objects kind after kind, those of a kind side by side.
+// deleteAll deletes the objects kind by kind, and those of one kind in parallel.
 func (r *run) deleteAll(ctx context.Context) error {
 	for _, tier := range plan.Tiers(r.sorted, func(entry objects.Entry) string { return entry.Kind }) {
 		begun := r.Limits.Parallel(ctx, len(tier), func(i int) { r.deleteOne(ctx, &tier[i]) }, func(i int, err error) {
@@ -165,7 +166,8 @@ func (r *run) deleteSkipped(ctx context.Context) error {
 	return r.complete(ctx)
 }
 
-// complete waits for the deleted objects to go, unless a newer version of the ManagedResource supersedes the run.
+// complete waits a moment for the deleted objects to be gone, unless a newer version of the ManagedResource
+// supersedes the run.
 func (r *run) complete(ctx context.Context) error {
 	for _, err := range r.waiting {
 		if errors.Is(err, steps.ErrSuperseded) {
@@ -215,15 +217,15 @@ func (r *run) wait(entry *objects.Entry, err error) {
 	r.waiting[entry] = err
 }
 
-// endsAtOnce reports whether the watches prove that an object is gone: it ended after its deletion was accepted, and
-// nothing held it then. A held object may leave the filter of a watch while it still exists, by a change of its
-// labels.
+// endsAtOnce reports whether the watches prove that an object is gone: its end was reported after its deletion was
+// accepted, and no finalizer blocked it then. An object with finalizers may leave the filter of a watch, by a change
+// of its labels, while it still exists.
 func (r *run) endsAtOnce(entry *objects.Entry, recorded objects.Object) bool {
 	live := r.accepted[entry]
 	if live == nil || !recorded.GoneSince(live.GetResourceVersion()) {
 		return false
 	}
-	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace has its own.
+	content, _, _ := unstructured.NestedSlice(live.Object, "spec", "finalizers") // A Namespace also has these.
 	return len(live.GetFinalizers())+len(content) == 0 && propagation(live.GroupVersionKind().Group) == ""
 }
 

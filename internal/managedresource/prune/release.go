@@ -67,9 +67,7 @@ func (p *Pruner) releaseOne(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return err
 }
 
-// tryRelease reads an object, and takes origin and description away if the origin is that of the ManagedResource.
-//
-// It is one list of guards, each of which may end it.
+// tryRelease reads an object, and removes its origin and description if the origin names the ManagedResource.
 func (p *Pruner) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedResource,
 	ref *resourcesv1alpha1.ObjectReference) error {
 	name := plan.NameOfReference(&ref.ObjectReference)
@@ -84,7 +82,7 @@ func (p *Pruner) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if found && !p.Owners.IsOrigin(steps.OwnerOf(mr), value) {
 		return nil
 	}
-	// Whether it was created here proves nothing from now on, even if the answer is lost.
+	// From now on, its creation by this process proves nothing, even if the answer to the patch is lost.
 	key := objects.IDOfEntry(ref)
 	if found || steps.CreatedOnce(ref) && ref.UID == live.GetUID() || p.Owners.CreatedFor(steps.OwnerOf(mr), key) == live.GetUID() {
 		p.Tracker.TakenOver(objects.Owner{}, key, live.GetUID())
@@ -92,7 +90,7 @@ func (p *Pruner) tryRelease(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if !found {
 		return nil
 	}
-	// Bound to what was read: meanwhile it may have become another ManagedResource's.
+	// The patch applies only to the version that was read: another ManagedResource may own the object by now.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
 		"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: nil, resourcesv1alpha1.AnnotationDescription: nil},

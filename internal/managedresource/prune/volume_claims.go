@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/steps"
 )
 
-// deleteClaims deletes the PersistentVolumeClaims that a StatefulSet made: those that match its whole selector and are
-// named <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). Each deletion needs a fresh run.
+// deleteClaims deletes the PersistentVolumeClaims that a StatefulSet created: those that match its entire selector
+// and are named <template>-<statefulset>-<ordinal> (MRX-16, MRB-11). Each deletion needs a fresh run.
 func (r *run) deleteClaims(ctx context.Context, statefulSet *unstructured.Unstructured) error {
 	templates, _, err := unstructured.NestedSlice(statefulSet.Object, "spec", "volumeClaimTemplates")
 	if err != nil {

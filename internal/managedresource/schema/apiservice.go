@@ -2,8 +2,8 @@ package schema
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// apiService has the shape of the aggregator's APIService. The aggregator's own module is not worth a dependency for
-// these few fields; the property test against a real API server holds them to it.
+// apiService has the fields of the aggregator's APIService. The aggregator's module is not worth a dependency for
+// these few fields; the property test against a real API server verifies them.
 type apiService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -15,24 +15,23 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// kinds are the types of the kinds that were asked for: the parts of Kubernetes that are in use cost memory, the others
-// don't.
+// kinds caches the types of the requested kinds, so that unused parts of Kubernetes cost no memory.
 type kinds struct {
 	found sync.Map // GroupVersionKind → *Type
 
 	mu sync.Mutex
-	// built holds every type once, also while it is being built, so that types may contain themselves.
+	// built has every type, also while it is being built, because types may contain themselves.
 	built map[reflect.Type]*Type
-	// foreign is the type of all kinds that are not Kubernetes' own.
+	// foreign is the type of all kinds that are not built in.
 	foreign *Type
 }
 
 var known = &kinds{built: map[reflect.Type]*Type{}}
 
-// subsets is the type of the list in Endpoints that the API server packs anew.
+// subsets is the type of the list in Endpoints that the API server regroups.
 var subsets = reflect.TypeOf(corev1.Endpoints{}.Subsets) //nolint:staticcheck // Deprecated, and served all the same.
 
-// Of returns the type of a kind, and whether it is one of Kubernetes' own.
+// Of returns the type of a kind, and whether the kind is built in.
 func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	if t, found := known.found.Load(kind); found {
 		return t.(*Type), true
@@ -51,9 +50,9 @@ func Of(kind runtimeschema.GroupVersionKind) (*Type, bool) {
 	return t, true
 }
 
-// IsCustom reports whether the kinds of a group are custom resources, or served by another API server: the group has a
-// dot and is none of Kubernetes' own. Its end is no evidence: those of the Gateway API, vertical autoscalers and
-// snapshots end with k8s.io, too.
+// IsCustom reports whether the kinds of a group are custom resources, or served by another API server: the group has
+// a dot and is not built in. The suffix k8s.io does not help, because the Gateway API, vertical autoscalers and
+// snapshots use it, too.
 func IsCustom(group string) bool { return strings.Contains(group, ".") && !ownGroups()[group] }
 
 var ownGroups = sync.OnceValue(func() map[string]bool {
@@ -68,8 +67,8 @@ var ownGroups = sync.OnceValue(func() map[string]bool {
 
 var apiServiceKind = runtimeschema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 
-// goTypeOf looks the kind up among the types of Kubernetes itself. A scheme may hold others, too: they don't count, as
-// their defaults are unknown here.
+// goTypeOf returns the Go type of a built-in kind. It ignores other types in the scheme, because their defaults are
+// unknown.
 func goTypeOf(kind runtimeschema.GroupVersionKind) (reflect.Type, bool) {
 	switch kind {
 	case apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"):
@@ -81,14 +80,14 @@ func goTypeOf(kind runtimeschema.GroupVersionKind) (reflect.Type, bool) {
 	return t, found && strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
 }
 
-// foreignType knows the metadata alone, which is the same for all kinds.
+// foreignType returns a type with the metadata only, which are the same for all kinds.
 func foreignType(meta *Type) *Type {
 	text := &Type{Kind: String}
 	return &Type{Kind: Struct, fields: map[string]*Field{"apiVersion": {Type: text}, "kind": {Type: text},
 		"metadata": {Type: meta}}}
 }
 
-// ownWords are the types that have a way of their own to be written.
+// ownWords are the types with a text format of their own.
 var ownWords = map[reflect.Type]Type{
 	reflect.TypeFor[resource.Quantity]():  {Kind: Quantity},
 	reflect.TypeFor[intstr.IntOrString](): {Kind: IntOrString},
@@ -97,7 +96,8 @@ var ownWords = map[reflect.Type]Type{
 	reflect.TypeFor[metav1.Duration]():    {Kind: Duration},
 }
 
-// roundedLists is the type of lists of resources in core, whose defaulting rounds them; that of other groups does not.
+// roundedLists is the type of resource lists in group core, whose defaulting rounds quantities; other groups do not
+// round.
 var (
 	resourceList = reflect.TypeFor[corev1.ResourceList]()
 	roundedLists = &Type{Kind: Map, items: &Type{Kind: Quantity, milli: true}}
@@ -109,7 +109,7 @@ var unions = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): true,
 }
 
-// buildLocked returns the type of a Go type's values. Its branches are one row for each kind of Go type.
+// buildLocked returns the type for a Go type. It has one branch for each kind of Go type.
 func (k *kinds) buildLocked(goType reflect.Type) *Type {
 	if t, found := k.built[goType]; found {
 		return t
@@ -117,7 +117,8 @@ func (k *kinds) buildLocked(goType reflect.Type) *Type {
 	t := &Type{}
 	k.built[goType] = t
 	if goType.Kind() == reflect.Pointer {
-		// A struct that is still being built, because it contains itself, already has the map of fields that the copy shares.
+		// A struct that is still being built, because it contains itself, already has the map of fields, which the
+		// copy shares.
 		elem := k.buildLocked(goType.Elem())
 		*t = *elem
 		t.Pointer = true
@@ -132,7 +133,7 @@ func (k *kinds) buildLocked(goType reflect.Type) *Type {
 		return t
 	}
 	if reflect.PointerTo(goType).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return t // Raw JSON and the like: compared as it is written.
+		return t // Raw JSON and similar types are compared as they are written.
 	}
 	switch goType.Kind() {
 	case reflect.String:
@@ -160,8 +161,8 @@ func (k *kinds) buildLocked(goType reflect.Type) *Type {
 	return t
 }
 
-// addFieldsLocked adds the fields of a struct and of those that are written in line.
-// Its branches are the ways in which encoding/json reads the tag of a field.
+// addFieldsLocked adds the fields of a struct, including inlined ones. Its branches follow how encoding/json reads
+// the tag of a field.
 func (k *kinds) addFieldsLocked(t *Type, goType reflect.Type) {
 	defaults := defaultsOf(goType)
 	for i := range goType.NumField() {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Differ returns where writing merged over live would change something, innermost step last, or nil if it would change
-// nothing. Both are whole objects of the type. metadata.managedFields do not count.
+// Differ returns the path of the first field that writing merged over live would change, or nil if there is none.
+// Both are complete objects of the type. metadata.managedFields is ignored.
 func (t *Type) Differ(live, merged map[string]any) []string {
 	w := newWalk()
 	if w.same(t, live, merged) {
@@ -16,15 +16,15 @@ func (t *Type) Differ(live, merged map[string]any) []string {
 	return w.path
 }
 
-// Same reports whether two values mean the same at a path of this type, without regard to the values around them.
+// Same reports whether two values of this type mean the same, regardless of the values around them.
 func (t *Type) Same(live, merged any) bool { return newWalk().same(t, live, merged) }
 
-// walk is one comparison: where it is on both sides, and once a difference is found the way there, innermost step
-// first.
+// walk is one comparison. live and merged are the structs around the current values; path is the path of a
+// difference, innermost step first.
 type walk struct {
 	live, merged []map[string]any
 	path         []string
-	// space is for the structs around a field: deeper ones than a container's probe are rare.
+	// space avoids allocations for live and merged: structs deeper than a container's probe are rare.
 	space [2][12]map[string]any
 }
 
@@ -53,7 +53,7 @@ func (w *walk) same(t *Type, live, merged any) bool {
 	return t.IsZero(live) && t.IsZero(merged) || sameScalar(t, live, merged)
 }
 
-// identical is the answer for most values: scalars that are written in the same way.
+// identical compares scalars that are written in the same way, which is the case for most values.
 func identical(live, merged any) bool {
 	switch merged := merged.(type) {
 	case nil:
@@ -98,7 +98,7 @@ func (w *walk) sameFields(t *Type, live, merged map[string]any) bool {
 			return w.at(name)
 		}
 	}
-	for name, f := range t.computed { // With other fields around it, what both leave out may become different things.
+	for name, f := range t.computed { // Absent fields may get different defaults, depending on other fields.
 		if live[name] == nil && merged[name] == nil && !w.sameField(f, name, nil, nil, false, false) {
 			return w.at(name)
 		}
@@ -107,7 +107,7 @@ func (w *walk) sameFields(t *Type, live, merged map[string]any) bool {
 }
 
 func (w *walk) sameField(f *Field, name string, live, merged any, inLive, inMerged bool) bool {
-	if f == nil { // No type here knows it: present and absent differ.
+	if f == nil { // For unknown fields, null and absent differ.
 		return inLive == inMerged && sameAny(live, merged)
 	}
 	if name == "managedFields" && len(w.live) == 2 {
@@ -126,7 +126,7 @@ func (w *walk) sameMap(t *Type, live, merged any) bool {
 	liveItems, liveOK := live.(map[string]any)
 	mergedItems, mergedOK := merged.(map[string]any)
 	if !liveOK || !mergedOK {
-		// The value does not match its type: the API server will report that.
+		// The value does not match its type, which the API server will report.
 		return sameAny(live, merged)
 	}
 	for key, value := range mergedItems {
@@ -178,7 +178,7 @@ func (w *walk) sameUnion(t *Type, live, merged any) bool {
 	return sameAny(live, merged)
 }
 
-// nameOf names an item of a list by its name, or else by its index.
+// nameOf returns the name of a list item in paths, or else its index.
 func nameOf(item any, index int) string {
 	if name := text(mapping(item)["name"]); name != "" {
 		return "[" + name + "]"
@@ -186,13 +186,13 @@ func nameOf(item any, index int) string {
 	return "[" + strconv.Itoa(index) + "]"
 }
 
-// at adds a step to the way to a difference.
+// at adds a step to the path of a difference, and returns false.
 func (w *walk) at(step string) bool {
 	w.path = append(w.path, step)
 	return false
 }
 
-// sameAny compares values without a known type: null, {} and absent differ, numbers are compared by value.
+// sameAny compares values of unknown type: null, {} and absent differ; numbers are compared by value.
 func sameAny(live, merged any) bool {
 	switch merged := merged.(type) {
 	case map[string]any:

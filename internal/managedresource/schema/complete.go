@@ -2,10 +2,10 @@ package schema
 
 import "maps"
 
-// Complete returns merged as it would be read after it was written over live, as far as live shows it: values of equal
-// meaning are spelt as in live, and fields that merged omits get the API server's defaults. A textual comparison of
-// live with the result shows exactly the changes of a write. Both arguments are whole objects of the type; the result
-// shares parts with them.
+// Complete returns merged as it would be read after it was written over live, as far as live shows this: values of
+// equal meaning are written as in live, and fields that merged omits get the defaults of the API server. A textual
+// comparison of live with the result shows exactly the changes of a write. Both arguments are complete objects of the
+// type; the result shares parts with them.
 func (t *Type) Complete(live, merged map[string]any) map[string]any {
 	completed, _ := newWalk().complete(t, live, merged).(map[string]any)
 	return completed
@@ -51,7 +51,7 @@ func (w *walk) completeStruct(t *Type, live, merged any) any {
 	return completed
 }
 
-// completeField returns a field as it would be read, and whether it would be there.
+// completeField returns a field as it would be read, and whether it would exist.
 func (w *walk) completeField(f *Field, name string, liveFields, mergedFields map[string]any) (value any, found bool) {
 	live, inLive := liveFields[name]
 	merged, inMerged := mergedFields[name]
@@ -85,7 +85,7 @@ func (w *walk) completeMap(t *Type, live, merged any) any {
 	return completed
 }
 
-// completeList compares items by their names, those without one by their places.
+// completeList matches items by their names, items without a name by their indexes.
 func (w *walk) completeList(items *Type, live, merged any) any {
 	liveItems, liveOK := live.([]any)
 	mergedItems, mergedOK := merged.([]any)
@@ -106,7 +106,7 @@ func (w *walk) completeList(items *Type, live, merged any) any {
 	return completed
 }
 
-// together has the keys of both.
+// together returns a map with the keys of both maps.
 func together(a, b map[string]any) map[string]any {
 	both := maps.Clone(a)
 	if both == nil {

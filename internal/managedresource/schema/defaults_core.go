@@ -71,7 +71,7 @@ func serviceType(s scope) string {
 	return "ClusterIP"
 }
 
-// affinityConfig is none without affinity, and has a time limit with it.
+// affinityConfig returns nil without session affinity, and otherwise a config with a time limit.
 func affinityConfig(s scope, given any) any {
 	if text(s.sibling("sessionAffinity")) != "ClientIP" {
 		return nil
@@ -82,7 +82,7 @@ func affinityConfig(s scope, given any) any {
 	return map[string]any{"clientIP": map[string]any{"timeoutSeconds": int64(10800)}}
 }
 
-// dataSource and dataSourceRef have the same meaning, unless the reference leads to another namespace.
+// dataSource returns the reference in dataSourceRef, which means the same unless it has a namespace.
 func dataSource(s scope) any {
 	ref := mapping(s.sibling("dataSourceRef"))
 	if ref == nil || text(ref["namespace"]) != "" {
@@ -107,7 +107,7 @@ func referenceOf(from map[string]any) any {
 	return reference
 }
 
-// union holds the entries of all mappings; earlier ones win.
+// union returns the entries of all mappings; earlier mappings take precedence.
 func union(mappings ...any) any {
 	all := map[string]any{}
 	for _, m := range mappings {

@@ -42,7 +42,7 @@ var extensionDefaults = map[string]fields{
 
 	"resource.ExactDeviceRequest": deviceRequest,
 	"resource.DeviceSubRequest":   deviceRequest,
-	"resource.DeviceRequest": { // Version v1beta1 has a request of one device inline, next to requests of many.
+	"resource.DeviceRequest": { // Version v1beta1 has these fields inline, for requests of one device.
 		"allocationMode": whenOfClass(func(scope) any { return "ExactCount" }), "count": whenOfClass(deviceCount),
 	},
 	"resource.DeviceToleration":              {"operator": "Equal"},

@@ -13,16 +13,16 @@ var (
 	iscsi     = fields{"iscsiInterface": "default"}
 )
 
-// fileMode is 0644, as JSON has it.
+// fileMode is 0644 in decimal, as in JSON.
 const fileMode = 420
 
-// podDefaults are the defaults of every pod template. Defaults for Pods alone are not here: a field that a manifest of
-// a Pod omits is taken from the live one.
+// podDefaults are the defaults of every Pod template. It has no defaults for Pods alone, because merging takes the
+// fields that a Pod's manifest omits from the live Pod.
 var podDefaults = map[string]fields{
 	"core.PodSpec": {
 		"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
 		"terminationGracePeriodSeconds": 30, "securityContext": map[string]any{},
-		// Two names for one field; the newer one wins.
+		// Both fields have the same meaning; the newer one takes precedence.
 		"serviceAccountName": func(s scope) any { return s.sibling("serviceAccount") },
 		"serviceAccount": &fill{always: func(s scope, given any) any {
 			if name := text(s.sibling("serviceAccountName")); name != "" {
@@ -64,7 +64,7 @@ var podDefaults = map[string]fields{
 	"core.ISCSIPersistentVolumeSource":   iscsi,
 }
 
-// pullPolicy is Always for the tag latest, which is also that of an image without tag and digest.
+// pullPolicy returns Always for the tag latest, which is also the default tag of an image without tag and digest.
 func pullPolicy(image any) any {
 	name := text(image)
 	name = name[strings.LastIndex(name, "/")+1:]

@@ -21,7 +21,7 @@ var workloadDefaults = map[string]fields{
 	"apps.StatefulSetUpdateStrategy": {
 		"type": "RollingUpdate",
 		"rollingUpdate": func(s scope) any {
-			if text(s.sibling("type")) != "" { // Not even for RollingUpdate, if the manifest names it.
+			if text(s.sibling("type")) != "" { // An explicit type gets no default, not even RollingUpdate.
 				return nil
 			}
 			return map[string]any{}
@@ -30,7 +30,7 @@ var workloadDefaults = map[string]fields{
 	"apps.RollingUpdateStatefulSetStrategy": {"partition": 0, "maxUnavailable": 1},
 	"apps.ReplicaSetSpec":                   {"replicas": 1},
 
-	"batch.JobSpec": { // Of Jobs, not of the templates in CronJobs.
+	"batch.JobSpec": { // The API server sets these in Jobs only, not in the templates of CronJobs.
 		"parallelism": inJob(func(scope) any { return int64(1) }),
 		"completions": inJob(func(s scope) any {
 			if s.sibling("parallelism") != nil {
@@ -63,7 +63,7 @@ var workloadDefaults = map[string]fields{
 		"metrics": []any{map[string]any{"type": "Resource", "resource": map[string]any{
 			"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": int64(80)},
 		}}},
-		// In version 1 other metrics are in an annotation.
+		// Version 1 has other metrics in an annotation.
 		"targetCPUUtilizationPercentage": func(s scope) any {
 			annotations := mapping(mapping(s[0]["metadata"])["annotations"])
 			if _, found := annotations["autoscaling.alpha.kubernetes.io/metrics"]; found {
@@ -104,7 +104,7 @@ func inJob(compute func(scope) any) func(scope) any {
 	}
 }
 
-// scalingRules lays given rules over the usual ones.
+// scalingRules returns the usual rules, overwritten by the given ones.
 func scalingRules(given any, usual map[string]any) any {
 	for name, value := range mapping(given) {
 		if value != nil {

@@ -1,10 +1,10 @@
-// Package schema defines the meaning of absent, empty and default values at each path of Kubernetes' own kinds, and
-// compares values by it.
+// Package schema defines the meaning of absent, empty and default values at each path of built-in kinds, and compares
+// values by meaning.
 //
-// The rules of a path are read from the Go types of k8s.io/api: a field that is no pointer is the same absent and zero,
-// a pointer to an empty mapping is not the same as none, a Quantity may be spelt in many ways. Defaults of the API
-// server are a table by type and field (defaults_*.go), because no type says it. Kinds that are not Kubernetes' own
-// have no types here: there {} and absent differ, and nothing is spelt in two ways.
+// The rules of a path are derived from the Go types of k8s.io/api: for a field that is no pointer, absent and zero
+// are the same; a pointer to an empty mapping differs from nil; a Quantity can be written in many ways. The defaults
+// of the API server are a table by type and field (defaults_*.go), because the types do not have them. Kinds that are
+// not built in have no types here: {} and absent differ, and each value has only one form.
 //
-// Pure: no client, and nothing is read but the types.
+// The package has pure functions only, and reads nothing but the types.
 package schema

@@ -5,15 +5,15 @@ import (
 	"maps"
 )
 
-// sameSubsets compares the subsets of Endpoints as the API server stores them: grouped anew and sorted, so that only
-// which address serves which port, ready or not, counts.
+// sameSubsets compares the subsets of Endpoints regardless of grouping and order, which the API server changes: it
+// compares which address serves which port, ready or not.
 func sameSubsets(t *Type, live, merged any) bool {
 	a, okA := t.served(live)
 	b, okB := t.served(merged)
 	return okA && okB && maps.Equal(a, b)
 }
 
-// served is the set of address, readiness and port that a list of subsets means.
+// served returns the set of combinations of address, readiness and port in a list of subsets.
 func (t *Type) served(value any) (map[string]bool, bool) {
 	subsets, _ := value.([]any)
 	subset, set := t.items, map[string]bool{}
@@ -47,7 +47,7 @@ func (t *Type) served(value any) (map[string]bool, bool) {
 	return set, true
 }
 
-// canonicalJSON leaves out the fields of a Struct that mean nothing; keys are sorted.
+// canonicalJSON returns JSON with sorted keys, without the fields of a Struct that mean the same as absent.
 func (t *Type) canonicalJSON(value any) string {
 	if fields, ok := value.(map[string]any); ok {
 		fields = maps.Clone(fields)

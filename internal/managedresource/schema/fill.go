@@ -9,19 +9,19 @@ import (
 type fill struct {
 	// value is the default of an absent field.
 	value any
-	// compute, if set, returns the default of an absent field; nil leaves it empty.
+	// compute, if set, returns the default of an absent field; nil means that there is none.
 	compute func(scope) any
-	// always, if set, replaces any value.
+	// always, if set, returns the new value of a field that may be set already.
 	always func(scope, any) any
 }
 
-// scope is the place of a field: the structs around it, from the object inwards.
+// scope has the structs around a field, beginning with the object.
 type scope []map[string]any
 
-// sibling returns a field of the struct whose field is filled in.
+// sibling returns another field of the struct around the field.
 func (s scope) sibling(name string) any { return s[len(s)-1][name] }
 
-// up is the struct that is n levels further out, or an empty one.
+// up returns the struct n levels further out, or an empty one.
 func (s scope) up(n int) map[string]any {
 	if n >= len(s) {
 		return nil
@@ -29,7 +29,7 @@ func (s scope) up(n int) map[string]any {
 	return s[len(s)-1-n]
 }
 
-// inKind reports whether the object itself is of a kind: some fields are filled in there but not in templates of it.
+// inKind reports whether the object itself is of a kind: some fields have defaults there, but not in templates of it.
 func (s scope) inKind(kind string) bool { return s[0]["kind"] == kind }
 
 func (f *Field) filled(value any, at scope) any {
@@ -48,10 +48,10 @@ func (f *Field) filled(value any, at scope) any {
 	return f.fill.value
 }
 
-// fields are the defaults of one Go type's fields, by their JSON names: a *fill, a func(scope) any, or the value.
+// fields are the defaults of the fields of a Go type, by their JSON names: a *fill, a func(scope) any, or the value.
 type fields map[string]any
 
-// defaultsOf looks a type up by its entries.
+// defaultsOf returns the defaults of the fields of a Go type.
 func defaultsOf(goType reflect.Type) map[string]*fill {
 	var fills map[string]*fill
 	for _, entry := range entriesOf(goType) {
@@ -67,7 +67,7 @@ func defaultsOf(goType reflect.Type) map[string]*fill {
 	return fills
 }
 
-// entriesOf are those of a type in the tables: <group>.<type> for all of its versions, <group>/<version>.<type> for
+// entriesOf returns the keys of a type in the tables: <group>.<type> for all versions, <group>/<version>.<type> for
 // one.
 func entriesOf(goType reflect.Type) []string {
 	path := strings.Split(goType.PkgPath(), "/")
@@ -76,7 +76,7 @@ func entriesOf(goType reflect.Type) []string {
 	}
 	group, version := path[len(path)-2], path[len(path)-1]
 	if goType.PkgPath() == reflect.TypeFor[apiService]().PkgPath() {
-		group, version = "apiregistration", "v1" // The only types that are declared here.
+		group, version = "apiregistration", "v1" // This package declares no other types.
 	}
 	return []string{group + "." + goType.Name(), group + "/" + version + "." + goType.Name()}
 }
@@ -93,8 +93,8 @@ func asFill(value any) *fill {
 	return &fill{value: value}
 }
 
-// tables are all that the API server fills in. A value that is missing costs a write that changes nothing; one that is
-// wrong would hide a change, which the property test against a real API server looks for.
+// tables has all defaults of the API server. A missing default costs a write that changes nothing, but a wrong one
+// would hide a change. The property test against a real API server looks for wrong defaults.
 var tables = []map[string]fields{coreDefaults, podDefaults, workloadDefaults, policyDefaults, extensionDefaults}
 
 func text(value any) string {

@@ -1,10 +1,10 @@
 package schema
 
-// DropEmpty removes in place the fields that mean the same as none: null, and empty lists, maps and bytes; in maps of
-// texts null becomes "". The API server does not store them, but where one is sent it may count a new generation or
-// write the same object once more.
+// DropEmpty removes fields in place that mean the same as absent: null, and empty lists, maps and bytes. In maps of
+// strings, it replaces null by "". The API server does not store such fields, but if they are sent, it may increase
+// the generation or write the same object again.
 //
-// Its branches are one row for each pair of a type of JSON and of Go.
+// It has one branch for each pair of a JSON type and a Go type.
 func (t *Type) DropEmpty(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -14,7 +14,7 @@ func (t *Type) DropEmpty(value any) {
 		case Map:
 			for key, item := range value {
 				if item == nil && (t.items.Kind == Bytes || t.items.Kind == String) {
-					value[key] = "" // The key counts; null is not how it is stored.
+					value[key] = "" // Only the key matters; null is stored as "".
 				}
 				t.items.DropEmpty(item)
 			}

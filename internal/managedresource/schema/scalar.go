@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sameScalar compares values that may be spelt in more than one way.
+// sameScalar compares values that can be written in more than one way.
 func sameScalar(t *Type, live, merged any) bool {
 	switch t.Kind {
 	case Quantity:
@@ -28,7 +28,7 @@ func sameScalar(t *Type, live, merged any) bool {
 	return sameAny(live, merged)
 }
 
-// sameNumber compares by value, without losing digits of large integers.
+// sameNumber compares numbers by value, with all digits of large integers.
 func sameNumber(live, merged any) bool {
 	switch merged := merged.(type) {
 	case int64:
@@ -49,7 +49,7 @@ func sameNumber(live, merged any) bool {
 	return false
 }
 
-// sameQuantity compares as the API server writes them: 1000m is 1, but 1Gi is not 1073741824.
+// sameQuantity compares quantities in the form of the API server: 1000m equals 1, but 1Gi differs from 1073741824.
 func sameQuantity(live, merged any, t *Type) bool {
 	a, okA := canonicalQuantity(live, t)
 	b, okB := canonicalQuantity(merged, t)

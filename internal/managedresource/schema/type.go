@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Kind is the kind of a value.
+// Kind is the kind of a Type.
 type Kind int
 
-// Kinds of values. Any has an unknown type: such values are compared as they are written.
+// Values of kind Any have an unknown type, and are compared as they are written.
 const (
 	Any Kind = iota
 	Struct
@@ -22,26 +22,26 @@ const (
 	IntOrString
 	Time
 	Duration
-	// Union is a Struct, a list of them, or something else: the shapes that a CRD's schema allows in one place.
+	// Union is a Struct, a list of them, or another value: the alternatives that a CRD's schema has in one place.
 	Union
 )
 
 // Type is the type of the values at a path. Types are immutable, shared between kinds, and may contain themselves.
 type Type struct {
 	Kind Kind
-	// Pointer is true where absent and zero differ.
+	// Pointer is true if absent and zero differ.
 	Pointer bool
 	// milli is true for quantities that the API server rounds up to thousandths.
 	milli bool
-	// micro is true for times that have six digits of a second's fraction, and must.
+	// micro is true for times with exactly six digits of the second's fraction.
 	micro bool
-	// fields are those of a Struct by their JSON names.
+	// fields are the fields of a Struct by their JSON names.
 	fields map[string]*Field
-	// computed are the fields whose defaults depend on the fields around them.
+	// computed are the fields whose defaults depend on other fields.
 	computed map[string]*Field
-	// items are the values of a List or a Map, or the Struct of a Union.
+	// items is the type of the values of a List or a Map, or the Struct of a Union.
 	items *Type
-	// same replaces the comparison of lists whose order and grouping the API server rearranges.
+	// same replaces the comparison of lists that the API server regroups and reorders.
 	same func(t *Type, live, merged any) bool
 }
 
@@ -61,7 +61,7 @@ func (t *Type) Field(name string) *Field {
 	return t.fields[name]
 }
 
-// At returns the type at a path of fields and of keys of Maps; Any if it is unknown.
+// At returns the type at a path of field names and Map keys; Any if it is unknown.
 func (t *Type) At(path ...string) *Type {
 	for _, step := range path {
 		switch field := t.Field(step); {
@@ -76,12 +76,12 @@ func (t *Type) At(path ...string) *Type {
 	return t
 }
 
-// Items is the type of the values of a List or a Map.
+// Items returns the type of the values of a List or a Map.
 func (t *Type) Items() *Type { return t.items }
 
-// IsZero reports whether a value means the same as none at all.
+// IsZero reports whether a value means the same as an absent one.
 //
-// Its branches are one row for each type of JSON.
+// It has one branch for each JSON type.
 func (t *Type) IsZero(value any) bool {
 	if value == nil {
 		return true
@@ -106,5 +106,5 @@ func (t *Type) IsZero(value any) bool {
 	return false
 }
 
-// Names are the fields of a Struct, sorted.
+// Names returns the sorted names of the fields of a Struct.
 func (t *Type) Names() []string { return slices.Sorted(maps.Keys(t.fields)) }

@@ -10,8 +10,8 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// All calls visit with every ManagedResource of the source except for one, of whatever class, in its latest known form.
-// It must not be changed.
+// All calls visit with the latest known version of every ManagedResource of the source, of any class, other than
+// except. visit must not change it.
 func (s *Statuses) All(ctx context.Context, except types.NamespacedName,
 	visit func(*resourcesv1alpha1.ManagedResource)) error {
 	if err := s.confirmUnanswered(ctx, except); err != nil {

@@ -9,11 +9,11 @@ import (
 )
 
 // Compact makes ManagedResources in the cache share repeated parts of their inventory. Objects of one ManagedResource
-// mostly have the same kind, namespace and labels, and a decoder makes new strings and a new map of some 400 bytes for
-// each of them: most of the memory of a cached ManagedResource.
+// mostly have the same kind, namespace and labels, but the decoder creates new strings and a new map of some 400
+// bytes for each of them: most of the memory of a cached ManagedResource.
 var Compact = feature.Stripping(compact)
 
-// compact changes no value. Maps are shared between entries: cached objects are read only.
+// compact changes no value. Entries may share maps, because cached objects are read only.
 func compact(mr *resourcesv1alpha1.ManagedResource) {
 	texts, shared := map[string]string{}, []map[string]string{}
 	text := func(s *string) {
@@ -35,7 +35,7 @@ func compact(mr *resourcesv1alpha1.ManagedResource) {
 			shared = append(shared, *m)
 		}
 	}
-	// A decoder doubles the capacity of a list.
+	// The copy has no spare capacity: a decoder doubles the capacity of a list that grows.
 	mr.Status.Resources = append([]resourcesv1alpha1.ObjectReference(nil), mr.Status.Resources...)
 	for i := range mr.Status.Resources {
 		entry := &mr.Status.Resources[i]
@@ -47,6 +47,6 @@ func compact(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// mostShared limits the maps that each map is compared with: an inventory of thousands of objects has few that repeat,
-// or none.
+// mostShared limits the maps that each map is compared with: even an inventory of thousands of objects has few
+// different maps that repeat, or none.
 const mostShared = 8

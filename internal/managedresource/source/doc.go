@@ -1,3 +1,4 @@
-// Package source is the source cluster as the controllers of ManagedResources see it: Secrets read when they are
-// needed and watched without being kept, statuses written only where they change, and the identity of the cluster.
+// Package source is the access of the controllers of ManagedResources to the source cluster. It reads Secrets when
+// they are needed and watches them without keeping them, writes statuses only where they change, and finds the
+// identity of the cluster.
 package source

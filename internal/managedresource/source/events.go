@@ -18,27 +18,27 @@ import (
 // maxNote is the longest message that an Event may have, in bytes; the API server refuses a longer one.
 const maxNote = 1024
 
-// Events records when a ManagedResource begins to fail and when it recovers. It creates Events only, and never patches
-// one: that is all that installations allow (MRC-9), and transitions do not repeat within moments.
+// Events records when a ManagedResource begins to fail and when it recovers. It only creates Events and never patches
+// one, because installations allow only that (MRC-9), and transitions do not repeat within moments.
 //
-// No run waits until an Event is created: Events that can't be created in time hold up neither repairs nor statuses.
+// No run waits until an Event is created, so that slow Events delay neither repairs nor statuses.
 type Events struct {
 	// sender also has the lock of failed.
 	sender
 	clock clock.PassiveClock
-	// spam limits the Events about one ManagedResource for one reason that is no fault.
+	// spam limits the Normal Events of one reason about one ManagedResource.
 	spam   *record.EventSourceObjectSpamFilter
 	failed map[types.NamespacedName]failure
 }
 
-// failure has the failures of one ManagedResource that were reported, and no recovery since. It ends with the
-// ManagedResource: a later one by its name has not failed.
+// failure has the conditions of one ManagedResource whose failure was reported, but no recovery since. The UID
+// distinguishes it from a later ManagedResource of the same name, which has not failed.
 type failure struct {
 	uid   types.UID
 	types []resourcesv1alpha1.ConditionType
 }
 
-// NewEvents returns a recorder.
+// NewEvents returns a recorder of Events, which it creates with client.
 func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Events {
 	return &Events{
 		sender: sender{client: client}, clock: clock, failed: map[types.NamespacedName]failure{},
@@ -48,7 +48,7 @@ func NewEvents(client corev1client.EventsGetter, clock clock.PassiveClock) *Even
 	}
 }
 
-// transitions writes Events about conditions that fail or recover. Its branches are the table of these transitions.
+// transitions records Events about conditions that fail or recover. Its branches are the table of these transitions.
 func (e *Events) transitions(ctx context.Context, before, after *resourcesv1alpha1.ManagedResource) {
 	if e == nil {
 		return
@@ -113,13 +113,13 @@ func (e *Events) mark(mr *resourcesv1alpha1.ManagedResource, conditionType resou
 	e.failed[key] = known
 }
 
-// Warn records a fault that no condition shows.
+// Warn records a Warning Event about a problem that no condition shows.
 func (e *Events) Warn(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
 	e.create(ctx, mr, corev1.EventTypeWarning, reason, message)
 }
 
-// Report records an Event about no fault: of one ManagedResource and reason 25 Events at once, and one in five minutes
-// from then on, as client-go does.
+// Report records a Normal Event. For one ManagedResource and reason it allows 25 Events at once, and then one in five
+// minutes, as client-go does.
 func (e *Events) Report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, reason, message string) {
 	if event := e.event(mr, corev1.EventTypeNormal, reason, message); !e.spam.Filter(event) {
 		e.send(ctx, event)

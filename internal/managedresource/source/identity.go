@@ -13,17 +13,18 @@ import (
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 )
 
-// ClusterIdentity is the name of the ConfigMap, and of its key.
+// ClusterIdentity is the name of the ConfigMap with the identity of the cluster, and of its key.
 const ClusterIdentity = "cluster-identity"
 
-// IdentityError is the error of a source cluster that has answered, and has no usable identity: waiting does not help.
+// IdentityError is the error of a source cluster that answered but has no usable identity, so that a retry does not
+// help.
 type IdentityError struct{ err error }
 
 func (e *IdentityError) Error() string { return e.err.Error() }
 func (e *IdentityError) Unwrap() error { return e.err }
 
-// ClusterID returns the identity that a configured value stands for (MRC-6, MRC-7). It reads around any cache, so that
-// a restriction to namespaces does not matter (MRB-25).
+// ClusterID returns the identity that a configured value stands for (MRC-6, MRC-7). It bypasses caches, so that their
+// restriction to namespaces does not matter (MRB-25).
 func ClusterID(ctx context.Context, client corev1client.ConfigMapsGetter, configured string) (string, error) {
 	if configured != config.ClusterIDFromCluster && configured != config.ClusterIDDefault {
 		return configured, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// judgementPause is the least time between two writes of one condition of health (MRB-39). An object whose readiness
-// flaps ten times a second would otherwise cost as many status writes as the judgements can make. No reader acts on a
-// change that lasts for less than a second.
+// judgementPause is the least time between two writes of one condition of health (MRB-39). Otherwise, an object whose
+// readiness flaps ten times a second would cause a status write each time. No reader acts on a change that lasts for
+// less than a second.
 const judgementPause = time.Second
 
 // pace has the times at which judgements of conditions were written. A ManagedResource has two such conditions.
@@ -21,9 +21,9 @@ type judgedAt struct {
 	at        time.Time
 }
 
-// due returns the judgements that change a condition and may be written now, and the time until the others may be,
-// zero if there are no others. The first judgement of new content is never delayed. If one judgement is due, the
-// others share its write.
+// due returns the judgements that change a condition and may be written now, and the time until the others may be
+// written; zero if there are no others. The first judgement of new content is never delayed. If one judgement is due,
+// the others share its write.
 func (p pace) due(conditions meta.Conditions, judgements []meta.ConditionChange,
 	now time.Time) (due []meta.ConditionChange, later time.Duration) {
 	var delayed []meta.ConditionChange

@@ -10,8 +10,8 @@ import (
 
 // Reading has the Secrets of one ManagedResource, read one after the other for one run.
 //
-// Invariant: once Together has returned true, there was a moment since the reading began at which each of the Secrets
-// was as it was read, as long as resource versions go forward.
+// Invariant: once Together has returned true, all Secrets existed, as they were read, at one moment since the reading
+// began, as long as resource versions only increase.
 type Reading struct {
 	secrets *Secrets
 	read    []readSecret
@@ -23,10 +23,10 @@ type readSecret struct {
 	version string
 }
 
-// Reading returns a reading without Secrets.
+// Reading returns a Reading that has read no Secret yet.
 func (s *Secrets) Reading() *Reading { return &Reading{secrets: s} }
 
-// Get is Get of Secrets; a second call for a Secret returns the same answer.
+// Get is Secrets.Get; a second call for the same Secret returns the first answer.
 func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, version string,
 	err error) {
 	for _, secret := range r.read {
@@ -40,8 +40,7 @@ func (r *Reading) Get(ctx context.Context, key types.NamespacedName) (data map[s
 	return data, version, err
 }
 
-// Together reports whether there was a moment at which all Secrets were as they were read. It reads all but the last
-// one again.
+// Together reports whether all Secrets existed at one moment as they were read. It reads all but the last one again.
 func (r *Reading) Together(ctx context.Context) (bool, error) { return r.unchanged(ctx, len(r.read)-1) }
 
 // Unchanged reports whether the Secrets still are as they were read.

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// requestTimeout limits one read or list: an API server that answers at all does so within its own minute, mostly
-	// within milliseconds, and the run that waits for the answer holds a worker.
+	// requestTimeout limits one read or list. Most answers take milliseconds, none more than the API server's own limit
+	// of a minute, and a run that waits occupies a worker.
 	requestTimeout = 10 * time.Second
 )
 
-// Secrets reads Secrets and reports their changes. It keeps none: a source cluster may hold any number of Secrets that
-// no ManagedResource names.
+// Secrets reads Secrets and reports their changes. It keeps none, because a source cluster may have any number of
+// Secrets that no ManagedResource names.
 //
-// Reads ask for the latest state, and every event of the watch is passed on: the subscriber decides whether it is news
-// about the data that a run has read.
+// Reads return the latest state, and every event of the watch is reported: the subscriber decides whether it is newer
+// than the data that a run has read.
 type Secrets struct {
 	client     corev1client.SecretsGetter
 	namespaces []string
 	log        logr.Logger
 
 	mu sync.Mutex
-	// onChange is called with every event of a Secret, onGap with every gap; outside the lock.
+	// onChange is called for every event of a Secret, onGap for every gap; both outside the lock.
 	onChange func(types.NamespacedName, string)
 	onGap    func()
 
@@ -42,9 +42,9 @@ type Secrets struct {
 	ready   chan struct{}
 }
 
-// NewSecrets returns Secrets of the given namespaces, all if there are none.
+// NewSecrets returns Secrets for the given namespaces; for all if there are none.
 func NewSecrets(client corev1client.SecretsGetter, namespaces []string, log logr.Logger) *Secrets {
-	// Each Secret has one watch, which keeps its events in order.
+	// Without duplicates, one watch reports each Secret, so that its events are in order.
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if len(namespaces) == 0 || slices.Contains(namespaces, metav1.NamespaceAll) {
 		namespaces = []string{metav1.NamespaceAll}
@@ -71,8 +71,8 @@ func (s *Secrets) Subscribe(onChange func(key types.NamespacedName, version stri
 	}
 }
 
-// Get returns the data of a Secret, as the API server has it now, and its version. An error is from the API server or the
-// context, or reports that the time limit of one request was exceeded.
+// Get reads the data of a Secret and its version from the API server. An error is from the API server or the context,
+// or reports that the time limit of one request was exceeded.
 func (s *Secrets) Get(ctx context.Context, key types.NamespacedName) (data map[string][]byte, of string, err error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// watchTimeout makes a watch last up to twice that time; an idle process then sends one request.
+	// watchTimeout makes a watch last up to twice that time, for which an idle process sends one request.
 	watchTimeout = 90 * time.Minute
 	// restartDelay is the pause before a list after a failure, or after a watch that ended early.
 	restartDelay = 2 * time.Second
 )
 
-// errStarting is the fault of a watch that has neither begun nor failed.
+// errStarting is the error of a watch that has neither begun nor failed.
 var errStarting = errors.New("the watch has not begun yet")
 
 // Start watches until the context ends.
@@ -45,8 +45,8 @@ func (s *Secrets) Start(ctx context.Context) error {
 	return nil
 }
 
-// WaitUntilWatching waits until no change can be missed any more, however long the API server is away. A missing right
-// ends it after the time limit, with an error that names the right; so does the context.
+// WaitUntilWatching waits until no change can be missed any more, however long the API server is unavailable. If a
+// right is missing, it returns an error that names the right after the time limit; it also ends with the context.
 func (s *Secrets) WaitUntilWatching(ctx context.Context, limit time.Duration) error {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (s *Secrets) WaitUntilWatching(ctx context.Context, limit time.Duration) er
 }
 
 // Watching returns nil as long as changes are reported within moments, and before Start. Otherwise it returns the
-// obstacle: the missing right with verb, resource and namespace, or the API server's answer.
+// cause: the missing right with verb, resource and namespace, or the API server's answer.
 func (s *Secrets) Watching() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Secrets) fault(namespace string, err error) {
 	s.faults[namespace] = err
 }
 
-// explain names the right that is missing, if one is.
+// explain adds the missing right to an error of the API server, if that is the cause.
 func explain(verb, namespace string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):

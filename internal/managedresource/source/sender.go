@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// sendWithin limits the time of one Event. Events have an etcd of their own in many clusters: without it, the API
+	// sendWithin limits the time of one Event. Many clusters have a separate etcd for Events; if it is down, the API
 	// server would hold each request for a minute.
 	sendWithin = 5 * time.Second
-	// mostUnsent limits the Events that wait. With 1 KiB of message and some hundred bytes around it they are a few
-	// megabytes, and each ManagedResource of a large cluster may begin to fail at the same time.
+	// mostUnsent limits the queued Events: with a message of 1 KiB and some hundred bytes more each, they take a few
+	// megabytes. All ManagedResources of a large cluster may begin to fail at the same time.
 	mostUnsent = 2000
 )
 
 // sender creates Events one after the other, in the order of the calls of send. Its callers do not wait.
 //
-// Invariant: as long as an Event waits or is under way, there is one goroutine that sends; idle is closed when it
-// ends, and nil if there is none. It ends by itself, so that a sender with nothing to send holds nothing.
+// Invariant: as long as an Event is queued or in flight, one goroutine sends; idle is closed when it ends, and nil if
+// there is none. It ends by itself, so that an idle sender has no goroutine.
 type sender struct {
 	client corev1client.EventsGetter
 
 	mu     sync.Mutex
 	unsent []unsent
 	idle   chan struct{}
-	// cancel ends the request that is under way.
+	// cancel ends the request in flight.
 	cancel context.CancelFunc
-	// dropped counts the Events without room since the last one that had room.
+	// dropped counts the Events that were dropped since the last one that was queued.
 	dropped int
 	ended   bool
 }
@@ -45,7 +45,7 @@ type unsent struct {
 	log   logr.Logger
 }
 
-// send queues an Event. The Event is dropped if there is no room for it.
+// send queues an Event, or drops it if the queue is full.
 func (s *sender) send(ctx context.Context, event *corev1.Event) {
 	next := unsent{event, log.FromContext(ctx)}
 	s.mu.Lock()
@@ -72,7 +72,7 @@ func (s *sender) send(ctx context.Context, event *corev1.Event) {
 	}
 }
 
-// run sends until nothing waits.
+// run sends Events until the queue is empty.
 func (s *sender) run(ctx context.Context) {
 	for {
 		next, found := s.take()

@@ -21,24 +21,23 @@ import (
 )
 
 const (
-	// statusTimeout limits one status write; it has a time limit of its own so that a reconciliation that ran out of time
-	// can still say so (MRB-6).
+	// statusTimeout limits one status write. It is separate from the limit of the run, so that a run that exceeded its
+	// limit can still report that (MRB-6).
 	statusTimeout = 20 * time.Second
-	// statusAttempts limits how often a conflict is answered with another try before the caller backs off.
+	// statusAttempts limits the tries after conflicts before the caller backs off.
 	statusAttempts = 6
 )
 
 // Statuses reads ManagedResources and writes their statuses. Three controllers write the same status: writes to one
-// ManagedResource follow one another, build on the latest one, and are left out where nothing would change.
+// ManagedResource are sequential, start from the latest version, and are omitted if nothing would change.
 //
-// Invariant: each written version was read from or answered by the API server for that UID. It counts only until the
-// cache has that version or a later one, and for no longer than a cache may lag; so no caller gets a version older than
-// one that was acted on, unless the source was restored (Restored).
+// Invariant: each written version was read from, or returned by, the API server for that UID. It counts only until
+// the cache has that version or a later one, and no longer than a cache may lag. So no caller gets an older version
+// than one that was already used, unless the source was restored (Restored).
 //
-// The confirmed version of a ManagedResource is the first answer of the API server to this process since which it has
-// answered every write: any version that Get returned since then has all that was ever written for
-// this instance. Other answers of Get may lack a write whose answer was lost, or the last write of the process before
-// this one.
+// The confirmed version of a ManagedResource is the first one that the API server returned to this process and since
+// which it has answered every write. That version and later ones contain all writes for this instance. Other versions
+// may lack a write whose answer was lost, or the last write of the previous process.
 type Statuses struct {
 	// Readiness is true if the conditions of kstatus are written (T4-8).
 	Readiness bool
@@ -55,25 +54,26 @@ type Statuses struct {
 	known map[types.NamespacedName]*known
 }
 
-// known is the memory of one ManagedResource.
+// known is the state that is stored for one ManagedResource.
 type known struct {
-	// written is the version that the cache need not have yet, confirmed the first version since which each write was answered;
-	// a zero value if there is none.
+	// written is a version that the cache may not have yet, confirmed the first version since which every write was
+	// answered; each is zero if there is none.
 	written   written
 	confirmed objectVersion
 	pace      pace
-	// lost are the writes without an answer, one or some in a row, until their outcome is known; nil if there are none.
+	// lost represents one or more consecutive writes without an answer, until their outcome is known; nil if there are
+	// none.
 	lost *lostWrite
-	// writing is held by the one writer whose turn it is; writers counts those that hold it or wait for it.
+	// writing admits one writer at a time; writers counts the callers that write or wait.
 	writing *semaphore.Weighted
 	writers int
 }
 
 // lostWrite is a write with an unknown outcome.
 type lostWrite struct {
-	// before is the version that the write was to change: no Event has reported the change.
+	// before is the version that the write would have changed; no Event has reported the change.
 	before *resourcesv1alpha1.ManagedResource
-	// asked is true if the API server has answered since with the present version, so that Get has it.
+	// asked is true if the API server has returned the present version since, so that Get returns it, too.
 	asked bool
 }
 
@@ -83,17 +83,17 @@ type objectVersion struct {
 	version string
 }
 
-// written is a version of a ManagedResource that the cache need not have yet.
+// written is a version of a ManagedResource that the cache may not have yet.
 type written struct {
 	mr *resourcesv1alpha1.ManagedResource
 	at time.Time
 }
 
-// lag limits the time that a cache may take to deliver a write. Writes are bound to versions, so that a version that
-// counts as the latest for too long or too short costs a conflict and nothing else.
+// lag is the longest time that a cache is expected to need to deliver a write. Because writes are bound to versions,
+// a wrong value only causes conflicts.
 const lag = 30 * time.Second
 
-// counts reports whether the version is later than the cached one.
+// counts reports whether the version is later than the cached one and not older than lag.
 func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time) bool {
 	if w.mr == nil {
 		return false
@@ -101,7 +101,7 @@ func (w written) counts(cached *resourcesv1alpha1.ManagedResource, now time.Time
 	return w.mr.UID == cached.UID && older(cached.ResourceVersion, w.mr.ResourceVersion) && now.Sub(w.at) < lag
 }
 
-// NewStatuses returns statuses; reader is the cache, live asks the API server.
+// NewStatuses returns Statuses; reader reads from the cache, live from the API server.
 func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.PassiveClock, events *Events) *Statuses {
 	return &Statuses{
 		reader: reader, live: live, client: writer, clock: clock, events: events,
@@ -109,8 +109,8 @@ func NewStatuses(reader, live client.Reader, writer client.Client, clock clock.P
 	}
 }
 
-// Get returns the latest known version of a ManagedResource: that of the cache, or of the last write if the cache does
-// not have that yet. It must not be changed.
+// Get returns the latest known version of a ManagedResource: from the cache, or from the last write if the cache does
+// not have that yet. The caller must not change it.
 func (s *Statuses) Get(ctx context.Context, key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := s.reader.Get(ctx, key, mr); err != nil {
@@ -169,8 +169,8 @@ func (s *Statuses) Written(mr *resourcesv1alpha1.ManagedResource) {
 	}
 }
 
-// Observed takes the version that the cache has, and drops a written version that is not later. It returns true if Get goes
-// on with a later version: the cache lags, or the source was restored.
+// Observed handles a version that the cache delivered, and drops the written version unless that is later. It returns
+// true if Get still returns a later version, because the cache lags or the source was restored.
 func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,8 @@ func (s *Statuses) Observed(mr *resourcesv1alpha1.ManagedResource) (lags bool) {
 	return lags
 }
 
-// Lag returns the time until Get returns the version in the cache, however old that is; zero if it does so already.
+// Lag returns the time after which Get returns the version in the cache, however old that is; zero if it already
+// does.
 func (s *Statuses) Lag(ctx context.Context, key types.NamespacedName) time.Duration {
 	ours := s.writtenOf(key)
 	cached := &resourcesv1alpha1.ManagedResource{}
@@ -214,8 +215,8 @@ func (s *Statuses) forget(key types.NamespacedName) {
 	}
 }
 
-// Confirmed reports whether a version of a ManagedResource that Get returned has all that was written to it for this
-// instance until then.
+// Confirmed reports whether a version of a ManagedResource that Get returned contains all earlier writes for this
+// instance.
 func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +224,7 @@ func (s *Statuses) Confirmed(mr *resourcesv1alpha1.ManagedResource) bool {
 	return k != nil && k.confirmed != objectVersion{} && k.confirmed.uid == mr.UID && !older(mr.ResourceVersion, k.confirmed.version)
 }
 
-// answeredLocked records that the API server has answered with a version of a ManagedResource.
+// answeredLocked records a version of a ManagedResource that the API server returned.
 func (s *Statuses) answeredLocked(mr *resourcesv1alpha1.ManagedResource) {
 	k := s.knownLocked(client.ObjectKeyFromObject(mr))
 	if first := k.confirmed; first == (objectVersion{}) || first.uid != mr.UID || older(mr.ResourceVersion, first.version) {
@@ -249,8 +250,8 @@ func (s *Statuses) unanswered(mr *resourcesv1alpha1.ManagedResource, err error) 
 	k.lost.asked = false
 }
 
-// before returns the form from which transitions are reported when a ManagedResource has a later one: the form before
-// the first write without an answer, if the present form shows its outcome, else the present one.
+// before returns the version to compare with the next version when transitions are reported: the version before the
+// first write without an answer, if the present version shows its outcome, and otherwise the present version.
 func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bool) *resourcesv1alpha1.ManagedResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +267,8 @@ func (s *Statuses) before(present *resourcesv1alpha1.ManagedResource, written bo
 	return lost.before
 }
 
-// take waits until no other caller writes to a ManagedResource; the returned function admits the next writer.
+// take waits until no other caller writes to a ManagedResource. The caller calls the returned function when it has
+// written.
 func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	s.mu.Lock()
 	k := s.knownLocked(key)
@@ -289,10 +291,10 @@ func (s *Statuses) take(ctx context.Context, key types.NamespacedName) (func(), 
 // Change describes a status to write; nil fields stay as they are.
 type Change struct {
 	Conditions []meta.ConditionChange
-	// Stalled is true if the content cannot be applied as it is, so that a failure lasts until there is new content.
+	// Stalled is true if the failure lasts until the content changes.
 	Stalled bool
-	// Judgements are changes of the conditions of health. Each condition is written at most once a second for their
-	// sake (MRB-39): Update sets Later to the time until the remaining ones may be written, zero if there are none.
+	// Judgements are changes of the health conditions. They change each condition at most once a second (MRB-39):
+	// Update sets Later to the time until the remaining ones may be written; zero if there are none.
 	Judgements []meta.ConditionChange
 	Later      time.Duration
 	Resources  *[]resourcesv1alpha1.ObjectReference
@@ -300,17 +302,18 @@ type Change struct {
 	Reconciled *Reconciled
 }
 
-// Reconciled is the end of a successful reconciliation (MR-13).
+// Reconciled has the fields of the status that a completed reconciliation sets (MR-13).
 type Reconciled struct {
 	Generation int64
 	Checksum   string
 }
 
-// ErrGone means that the ManagedResource does not exist any more, or is another one by the same name.
+// ErrGone means that the ManagedResource does not exist any more, or was replaced by another one of the same name.
 var ErrGone = fmt.Errorf("the ManagedResource is gone")
 
-// Update writes the change for the latest version of the ManagedResource with the given UID; change may be called several
-// times and returns nil for nothing to write. Update returns the resulting ManagedResource.
+// Update writes a change to the status of the ManagedResource with the given UID. It calls change with the latest
+// version, possibly several times; change returns nil if there is nothing to write. Update returns the resulting
+// ManagedResource.
 func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid types.UID,
 	change func(*resourcesv1alpha1.ManagedResource) *Change) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
@@ -348,8 +351,8 @@ func (s *Statuses) Update(ctx context.Context, key types.NamespacedName, uid typ
 	}
 }
 
-// GetUncached reads a ManagedResource from the API server; Get then returns nothing older. This process writes no
-// status of it meanwhile.
+// GetUncached reads a ManagedResource from the API server; Get then returns nothing older. This process does not
+// write the status during the read.
 func (s *Statuses) GetUncached(ctx context.Context,
 	key types.NamespacedName) (*resourcesv1alpha1.ManagedResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -378,15 +381,15 @@ func (s *Statuses) read(ctx context.Context, key types.NamespacedName) (*resourc
 	k := s.knownLocked(key)
 	if since := k.written.mr; since != nil && since != before && since.UID == mr.UID &&
 		older(mr.ResourceVersion, since.ResourceVersion) {
-		return since, nil // Its metadata was written meanwhile.
+		return since, nil // Its metadata was written during the read.
 	}
 	k.written = written{mr, s.clock.Now()}
 	s.answeredLocked(mr)
 	return mr, nil
 }
 
-// conditions returns the conditions after changes, with those of kstatus if they are configured. A failure that only
-// new content can end stays one as long as ResourcesApplied is as it was.
+// conditions returns the conditions after changes, with those of kstatus if they are configured. Stalled stays true
+// as long as ResourcesApplied does not change.
 func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []meta.ConditionChange,
 	now time.Time) (meta.Conditions, bool) {
 	after, changed := before.With(now, changes...)
@@ -402,11 +405,10 @@ func (s *Statuses) conditions(before meta.Conditions, change *Change, changes []
 	return after, changed || derived
 }
 
-// write sends the differing fields only, bound to the resource version that they were computed from (MR-14). It
-// requests only the metadata of the answer: the patch is bound, so that the rest is known, and it may be a long
-// inventory.
+// write sends only the fields that differ, bound to the resource version that they were computed from (MR-14). It
+// requests only metadata in the answer: the rest is known, because the patch is bound, and may be a long inventory.
 //
-// Each field that differs is one branch, and what is sent and what is returned are changed together.
+// Each field is one branch, which changes the patch and the returned ManagedResource together.
 func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.ManagedResource,
 	change *Change) (*resourcesv1alpha1.ManagedResource, bool, error) {
 	if change == nil {
@@ -429,7 +431,8 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	}
 	if r := change.Reconciled; r != nil && (len(status) > 0 || current.Status.ObservedGeneration != r.Generation ||
 		current.Status.SecretsDataChecksum == nil || *current.Status.SecretsDataChecksum != r.Checksum) {
-		// The write names the whole status: a restored source may give the version to content with another status.
+		// The write has both fields even if only one differs: a restored source may have given the version to another
+		// status.
 		status["observedGeneration"], next.Status.ObservedGeneration = r.Generation, r.Generation
 		status["secretsDataChecksum"], next.Status.SecretsDataChecksum = r.Checksum, &r.Checksum
 	}
@@ -459,8 +462,8 @@ func (s *Statuses) write(ctx context.Context, current *resourcesv1alpha1.Managed
 	return &next, true, nil
 }
 
-// sameObject returns a conflict if a write that was bound to a version met another content at that version: a restored
-// source may give a version to another content.
+// sameObject returns a conflict if a write that was bound to a version changed other content than was read at that
+// version: a restored source may reuse a version.
 func (s *Statuses) sameObject(bound *resourcesv1alpha1.ManagedResource, answer *metav1.PartialObjectMetadata) error {
 	if answer.Generation == bound.Generation && answer.UID == bound.UID {
 		return nil
@@ -479,8 +482,7 @@ func metadataOf(mr *resourcesv1alpha1.ManagedResource) *metav1.PartialObjectMeta
 	return object
 }
 
-// PatchMetadata sends a merge patch of the metadata; bound is true for one that must not be applied to a later
-// version.
+// PatchMetadata sends a merge patch of the metadata. If bound is true, the patch fails on a later version.
 func (s *Statuses) PatchMetadata(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, metadata map[string]any,
 	bound bool) (*resourcesv1alpha1.ManagedResource, error) {
 	if bound {

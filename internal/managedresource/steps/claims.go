@@ -21,7 +21,7 @@ type Claims struct {
 	byID    map[objects.ID][]ownership.Claim
 }
 
-// scopes are the scopes of kinds as they are now.
+// scopes has the present scope of each kind.
 type scopes map[schema.GroupKind]kindScope
 
 // kindScope is the scope of a kind; failed is the error if the scope is unknown.
@@ -39,7 +39,8 @@ func (s scopes) at(id objects.ID) objects.ID {
 	return id
 }
 
-// ClaimsOn finds objects in the inventories of other ManagedResources that this instance has to do with.
+// ClaimsOn finds the objects of entries in the inventories of the ManagedResources that this instance handles, other
+// than except.
 func (o Owners) ClaimsOn(ctx context.Context, except objects.Owner, entries []objects.Entry) (Claims, error) {
 	if len(entries) == 0 {
 		return Claims{}, nil
@@ -88,9 +89,9 @@ func (o Owners) scopesOf(ctx context.Context, entries []objects.Entry) scopes {
 	return all
 }
 
-// On returns the claims on an object; a run that is under way at present may end some of them. err is not nil if another
-// ManagedResource has an object of that name in another namespace, and the scope of the kind is unknown: it may be the
-// same object, which must not be deleted then.
+// On returns the claims on an object; a run in progress may end some of them. err is not nil if another
+// ManagedResource has an object of that name in another namespace, and the scope of the kind is unknown: it may be
+// the same object, which must not be deleted then.
 func (c Claims) On(id objects.ID) (all []ownership.Claim, err error) {
 	for _, claim := range c.byID[c.scopes.at(id)] {
 		if failed := c.scopes[id.GroupKind()].failed; failed != nil && claim.ID != id {

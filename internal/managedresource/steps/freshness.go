@@ -13,8 +13,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// LiveFor is the time for which an answer of the API server counts: the watches may be late, as in a process that stood
-// still and does not lead any more.
+// LiveFor is the time for which an answer of the API server counts. Watches are no substitute: they may be late, as
+// in a process that stood still and no longer leads.
 const LiveFor = 2 * time.Second
 
 // Level is the level of a check whether a run is still current.
@@ -29,8 +29,8 @@ const (
 	Live
 )
 
-// Freshness checks that a run is still current: its ManagedResource has the same task (MRT-7, MRA-4), and nothing newer
-// is known of the Secrets that the run was planned from. It is safe for concurrent use.
+// Freshness checks that a run is still current: its ManagedResource has the same task (MRT-7, MRA-4), and no newer
+// version is known of the Secrets that the run was planned from. It is safe for concurrent use.
 //
 // Invariant: seen is a resource version with the task of mr, and proves nothing about any other version. A run that is
 // not current any more stays so.
@@ -40,13 +40,14 @@ type Freshness struct {
 	mr     *resourcesv1alpha1.ManagedResource
 	// secrets has no Reading in a run that deletes everything.
 	secrets Secrets
-	// together makes sure, once, that the ManagedResource had all of the Secrets at one moment.
+	// together checks, once, that all Secrets existed at one moment as they were read.
 	together func() error
 
 	mu    sync.Mutex
 	seen  string
 	ended bool
-	// requested is the time of the last requests to the API server, proof their result; both are zero without one.
+	// requested is the time of the last requests to the API server, and proof returns their result; both are zero
+	// before the first.
 	requested time.Time
 	proof     func() error
 }
@@ -108,8 +109,8 @@ func (f *Freshness) checkCache(ctx context.Context) error {
 // Announced records the version that the run itself wrote of the ManagedResource. No check runs at the same time.
 func (f *Freshness) Announced(mr *resourcesv1alpha1.ManagedResource) { f.mr, f.seen = mr, "" }
 
-// live reads the ManagedResource and its Secrets from the API server: the watches may have stood still. Each answer
-// counts for LiveFor, for all callers.
+// live reads the ManagedResource and its Secrets from the API server: the watches may be late. Each answer counts for
+// LiveFor, for all callers.
 func (f *Freshness) live(ctx context.Context) error {
 	f.mu.Lock()
 	if now := f.clock.Now(); f.proof == nil || now.Sub(f.requested) >= LiveFor {

@@ -16,8 +16,8 @@ import (
 // Locations reads objects of inventories where they are now.
 type Locations struct{ Target *target.Client }
 
-// Find reads the object of an entry, in the version and the scope in which its kind is served now: neither makes it
-// another object (MRD-13).
+// Find reads the object of an entry, in the version and the scope in which its kind is served now: a change of either
+// does not make it another object (MRD-13).
 func (p Locations) Find(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (live *unstructured.Unstructured, namespace string, err error) {
 	gvk, namespace, err := p.locationOf(ctx, ref)
@@ -28,7 +28,7 @@ func (p Locations) Find(ctx context.Context,
 	if !target.Gone(err) {
 		return live, namespace, err
 	}
-	now, otherNamespace, locationErr := p.locationOf(ctx, ref) // The answer may have shown that the kind is served in another way.
+	now, otherNamespace, locationErr := p.locationOf(ctx, ref) // The answer may have shown another version or scope.
 	if locationErr != nil || now == gvk && otherNamespace == namespace {
 		return nil, namespace, cmp.Or(locationErr, err)
 	}
@@ -36,8 +36,8 @@ func (p Locations) Find(ctx context.Context,
 	return live, otherNamespace, err
 }
 
-// locationOf returns the present place of an entry's object: the entry may be older than the kind's present scope and
-// versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
+// locationOf returns the present location of an entry's object: the entry may be older than the kind's present scope
+// and versions. If the kind is namespaced now, an entry without a namespace means the namespace "default", as it does
 // wherever entries are compared. The origin names the owner of the object there.
 func (p Locations) locationOf(ctx context.Context,
 	ref *resourcesv1alpha1.ObjectReference) (gvk schema.GroupVersionKind, namespace string, err error) {

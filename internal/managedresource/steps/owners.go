@@ -11,7 +11,7 @@ import (
 
 // Owners finds out which ManagedResource has an object.
 type Owners struct {
-	// Identity is the source's, in the origins of objects; it may be empty.
+	// Identity is the identity of the source in the origins of objects; it may be empty.
 	Identity  string
 	Class     meta.Class
 	Statuses  *source.Statuses
@@ -24,13 +24,14 @@ func (o Owners) Origin(owner objects.Owner) string {
 	return meta.Origin{ClusterID: o.Identity, Key: owner}.String()
 }
 
-// IsOfThisSource reports whether an origin is about a ManagedResource of this source. An origin without an identity is
-// from before the source had one.
+// IsOfThisSource reports whether an origin names a ManagedResource of this source. If the source has no identity,
+// every origin does.
 func (o Owners) IsOfThisSource(origin meta.Origin) bool {
 	return o.IsKnownSource(origin) || o.Identity == ""
 }
 
-// IsKnownSource reports whether an origin is about this source as it is named now, or from before it had a name.
+// IsKnownSource reports whether an origin has the identity of this source, or none, because it is from before the
+// source had one.
 func (o Owners) IsKnownSource(origin meta.Origin) bool {
 	return origin.ClusterID == o.Identity || origin.ClusterID == ""
 }
@@ -60,7 +61,7 @@ func (o Owners) Entry(mr *resourcesv1alpha1.ManagedResource, id objects.ID,
 	return nil
 }
 
-// keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class has still to
+// keeps reports whether this instance keeps the objects of a ManagedResource. Objects that another class must still
 // clean up may be in another cluster.
 func (o Owners) keeps(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr.DeletionTimestamp == nil && o.Class.Responsible(mr) && !o.Class.WaitsForHandOver(mr)

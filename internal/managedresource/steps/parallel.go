@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// PerRun limits the requests of one run at a time, allRuns those of all runs. Twice what two cores of an API server
-	// work off in parallel keeps it busy; more only lengthens its queue.
+	// PerRun limits the concurrent requests of one run, allRuns those of all runs. Twice as many as two cores of an API
+	// server process in parallel keep it busy; more only lengthen its queue.
 	PerRun  = 16
 	allRuns = 32
-	// reserved are the requests that each run may have in flight whatever the others do: a run whose requests hang must
-	// not keep the others from sending any.
+	// reserved is the number of requests that each run may always have in flight: a run whose requests hang must not
+	// block the others.
 	reserved = 2
 )
 
 // Limits are the limits of all runs together.
 type Limits struct{ slots chan struct{} }
 
-// NewLimits returns limits of which nothing is in use.
+// NewLimits returns Limits with all slots free.
 func NewLimits() Limits { return Limits{make(chan struct{}, allRuns)} }
 
-// Parallel does n work items side by side, within the limits of a run and of all runs, and returns how many were
-// begun: fewer than n only if the context ended. A panic of one item is its error, which panicked takes; the others
-// go on (MRC-12).
+// Parallel does n work items in parallel, within the limits of a run and of all runs, and returns how many it began:
+// fewer than n only if the context ended. If an item panics, Parallel calls panicked with the error, and the other
+// items continue (MRC-12).
 func (l Limits) Parallel(ctx context.Context, n int, work func(int), panicked func(int, error)) int {
 	var running sync.WaitGroup
 	defer running.Wait()

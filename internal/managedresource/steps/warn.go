@@ -10,7 +10,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// Warn records one Event about several objects, with the reports about the first few. Without reports there is none.
+// Warn records one Event about several objects, with the reports about the first few. Without reports, it records no
+// Event.
 func Warn(ctx context.Context, to *source.Events, mr *resourcesv1alpha1.ManagedResource, reason string, events []string) {
 	const named = 3
 	if len(events) == 0 {

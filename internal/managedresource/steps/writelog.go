@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/source"
 )
 
-// WriteLog collects the objects that one run writes, for one log line and one Event (MRB-51). Repairs of drift have lines
-// and an Event of their own.
+// WriteLog collects the objects that one run writes, for one log line and one Event (MRB-51). Repairs of drift have
+// separate lines and a separate Event.
 type WriteLog struct {
 	mu    sync.Mutex
 	names map[plan.Written][]string

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// readTimeout limits one read for a check: a single slow kind must not use up the time of the others (MRB-35).
+	// readTimeout limits one read for an assessment: one slow kind must not use up the time of the others (MRB-35).
 	readTimeout = 10 * time.Second
 	// namedProblems is the number of objects that a condition names: as many as a reader can act on.
 	namedProblems = 10
-	// confirmTime limits further reads of missing objects, after the first of them is confirmed: under the client's
-	// limits, the reads of hundreds would delay the message about all of them.
+	// confirmTime limits the reads of further missing objects once the first is confirmed: with the client's rate
+	// limit, hundreds of reads would delay the condition.
 	confirmTime = 500 * time.Millisecond
 )
 
-// Assessor assesses the objects of a ManagedResource, from the tracker where a watch keeps it up to date, else by
-// reading them.
+// Assessor assesses the health of the objects of a ManagedResource. It uses the tracker where a watch keeps it up to
+// date, and otherwise reads the objects.
 type Assessor struct {
 	client  *Client
 	tracker *objects.Tracker
@@ -39,7 +39,7 @@ type Assessor struct {
 	pods    *podCounter
 }
 
-// NewAssessor returns an assessor.
+// NewAssessor returns an Assessor that reads objects with client.
 func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clock.PassiveClock) *Assessor {
 	pods := &podCounter{client: client, tracker: l}
 	return &Assessor{client: client, tracker: l, watches: watches, clock: clock, pods: pods}
@@ -47,20 +47,20 @@ func NewAssessor(client *Client, l *objects.Tracker, watches *Watches, clock clo
 
 // Assessment is the health status of a ManagedResource's objects.
 type Assessment struct {
-	// Health is the change of ResourcesHealthy, Progressing that of ResourcesProgressing; it has no type if the objects
-	// could not be assessed.
+	// Health is the change of ResourcesHealthy, and Progressing the change of ResourcesProgressing; a change has no
+	// type if the objects could not be assessed.
 	Health, Progressing meta.ConditionChange
-	// Problem is true if one of them reports a problem.
+	// Problem is true if one of the conditions reports a problem.
 	Problem bool
-	// Covered is true if watches report every change, so that no object needs a check in the meantime.
+	// Covered is true if watches report every change, so that no object needs a periodic check.
 	Covered bool
-	// Unsettled is true if a missing object is about to be put back, so that Health is about to change.
+	// Unsettled is true if a missing object is about to be recreated, so that Health is about to change.
 	Unsettled bool
-	// UnlabelledLive counts the objects that a request found although lists or watches had reported that they are gone,
-	// as if another writer replaced them by objects without the label: no watch will report their end.
+	// UnlabelledLive counts the objects that a request found although lists or watches had reported them as gone, for
+	// instance because another writer replaced them by objects without the label. No watch will report their end.
 	UnlabelledLive int
-	// PodsLeft counts the Deployments that have more Pods than wanted, though their status reports the end of the
-	// roll-out: no watch reports the end of these Pods.
+	// PodsLeft counts the Deployments that have more Pods than desired although their status reports the end of the
+	// roll-out. No watch reports the end of these Pods.
 	PodsLeft int
 }
 
@@ -80,11 +80,12 @@ type problem struct {
 	service *resourcesv1alpha1.ObjectReference
 }
 
-// KnownHealth assesses by the tracker alone; ok is false if a read is needed.
+// KnownHealth returns the conditions if the tracker proves that all objects are healthy and rolled out; otherwise ok
+// is false.
 func (a *Assessor) KnownHealth(refs []resourcesv1alpha1.ObjectReference) (changes []meta.ConditionChange, ok bool) {
 	for i := range refs {
 		recorded, assessed := a.known(&refs[i])
-		// An object that is not healthy now may be so in a moment: the controllers of health report lasting problems.
+		// An object that is unhealthy now may be healthy in a moment: the health controllers report lasting problems.
 		if !recorded.Present || recorded.UnlabelledLive || !assessed || recorded.OutOfSync || !isComplete(recorded.Health) {
 			return nil, false
 		}
@@ -102,14 +103,14 @@ func rolledOut() meta.ConditionChange {
 		Reason: resourcesv1alpha1.ReasonResourcesRolledOut, Message: meta.MessageRolledOut}
 }
 
-// Assess determines whether all objects exist and are healthy (MRH-3 … MRH-10), and whether they are rolled out (MRP-2
-// … MRP-6). It finds all problems; the conditions name the first ones (MRB-29). If an error is returned, the assessment
-// has the conditions that could be assessed.
+// Assess determines whether all objects exist and are healthy (MRH-3 … MRH-10), and whether they are rolled out
+// (MRP-2 … MRP-6). It finds all problems; the conditions name the first ones (MRB-29). With an error, it returns the
+// conditions that it could assess.
 func (a *Assessor) Assess(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
 	return a.assess(ctx, refs, false)
 }
 
-// Confirm is Assess that also reads missing objects that are about to be put back (MRB-38).
+// Confirm is Assess, but also reads missing objects that are about to be recreated (MRB-38).
 func (a *Assessor) Confirm(ctx context.Context, refs []resourcesv1alpha1.ObjectReference) (Assessment, error) {
 	return a.assess(ctx, refs, true)
 }
@@ -122,7 +123,7 @@ func (a *Assessor) assess(ctx context.Context, refs []resourcesv1alpha1.ObjectRe
 	missed, began := 0, a.clock.Now()
 	for i := range refs {
 		ref := &refs[i]
-		// The first missing objects make the condition False, whatever the others are.
+		// One missing object makes the condition False, whatever the state of the others.
 		pass.confirms = confirms && (missed == 0 || missed < namedProblems && a.clock.Since(began) < confirmTime)
 		recorded, noMatch, err := pass.find(ctx, ref)
 		if err != nil && ctx.Err() != nil {
@@ -158,8 +159,8 @@ type workload struct {
 	err      error
 }
 
-// addRollouts adds the status of roll-outs to an assessment. If the result is urgent, a count of Pods that takes long
-// is left to the next assessment (MRB-40).
+// addRollouts adds the status of roll-outs to an assessment. If the result is urgent, a slow count of Pods is left to
+// the next assessment (MRB-40).
 func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent bool, result *Assessment) error {
 	counting := ctx
 	if urgent {
@@ -180,7 +181,7 @@ func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent
 			return fmt.Errorf("reading %s %q: %w", w.ref.Kind, w.ref.Namespace+"/"+w.ref.Name, err)
 		}
 		if !recorded.Present {
-			continue // It is a problem of the health (MRP-3).
+			continue // The health condition reports it (MRP-3).
 		}
 		waitsFor := recorded.Health.Progressing
 		if waitsFor == "" && podsPending(recorded.Health) {
@@ -199,7 +200,7 @@ func (a *Assessor) addRollouts(ctx context.Context, workloads []workload, urgent
 	return nil
 }
 
-// conditionOf returns the change that reports problems with a status; ok if there are none.
+// conditionOf returns the condition with the problems and the status, or ok if there are no problems.
 func conditionOf(ok meta.ConditionChange, status resourcesv1alpha1.ConditionStatus,
 	problems []problem) meta.ConditionChange {
 	if len(problems) == 0 {
@@ -216,7 +217,7 @@ func (a *Assessor) covered(refs []resourcesv1alpha1.ObjectReference) bool {
 	})
 }
 
-// unwatched counts the objects whose end no watch will report, though one covers their kind.
+// unwatched counts the objects whose end no watch will report, although a watch covers their kind.
 func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count int) {
 	for i := range refs {
 		if recorded, _ := a.known(&refs[i]); recorded.UnlabelledLive {
@@ -226,9 +227,10 @@ func (a *Assessor) unwatched(refs []resourcesv1alpha1.ObjectReference) (count in
 	return count
 }
 
-// known returns the record of an object; assessed is false if the record has no health in the version of its entry:
-// another ManagedResource may have the object in another version, which is not checked or differs (MRH-8). A healthy
-// object without the label that is created only once counts as watched, though only runs and audits read it (MR-30).
+// known returns the record of an object; assessed is false if the record has no health for the version of the entry:
+// another ManagedResource may have the object in another version, for which health is not checked or differs (MRH-8).
+// A healthy object without the label that is created only once counts as watched, though only runs and audits read it
+// (MR-30).
 func (a *Assessor) known(ref *resourcesv1alpha1.ObjectReference) (recorded objects.Object, assessed bool) {
 	entry := objects.RefOf(ref)
 	recorded = a.tracker.Get(entry.ID, entry.Version)
@@ -243,12 +245,12 @@ func isComplete(status healthcheck.Status) bool {
 	return status.Unhealthy == "" && status.Progressing == "" && !podsPending(status)
 }
 
-// podsPending reports whether a Deployment may have other Pods than its own.
+// podsPending reports whether a Deployment may still have old Pods.
 func podsPending(status healthcheck.Status) bool {
 	return status.CountsPods() && status.Pods != healthcheck.PodsExact
 }
 
-// countPods counts the Pods of a Deployment, and returns the record of the Deployment then.
+// countPods counts the Pods of a Deployment, and returns the updated record of the Deployment.
 func (a *Assessor) countPods(ctx context.Context,
 	deployment *resourcesv1alpha1.ObjectReference) (objects.Object, error) {
 	if err := a.pods.count(ctx, deployment.Namespace); err != nil {
@@ -261,16 +263,16 @@ func (a *Assessor) countPods(ctx context.Context,
 // assessing is one pass over the objects of a ManagedResource.
 type assessing struct {
 	*Assessor
-	// confirms is true if missing objects are read, though they are about to be put back.
+	// confirms is true if missing objects are read although they are about to be recreated.
 	confirms bool
-	// timedOut has the kinds of which a read took too long: their other objects are not tried, so that there is time
+	// timedOut has the kinds for which a read took too long: their other objects are not read, so that there is time
 	// for other kinds (MRB-35).
 	timedOut map[schema.GroupKind]error
 }
 
-// find returns the record of an object, after a read if the tracker does not know it or no watch keeps it up to date.
-// An object that is on record as missing is read again before that is reported (MRB-38); an object that lists and
-// watches by label do not have is always read.
+// find returns the record of an object. It reads the object first if the tracker has no record of it or no watch
+// keeps the record up to date. An object that is recorded as missing is read again before that is reported (MRB-38).
+// An object without the label, which lists and watches omit, is always read.
 func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectReference) (objects.Object, error, error) {
 	entry := objects.RefOf(ref)
 	covered := a.watches.AwaitCovered(ctx, entry)
@@ -286,7 +288,7 @@ func (a assessing) find(ctx context.Context, ref *resourcesv1alpha1.ObjectRefere
 	return a.read(ctx, ref, entry.ID, recorded)
 }
 
-// read is find for an object that has to be read; recorded is its record from before.
+// read is find for an object that must be read; recorded is its record before the read.
 func (a assessing) read(ctx context.Context, ref *resourcesv1alpha1.ObjectReference, key objects.ID,
 	recorded objects.Object) (objects.Object, error, error) {
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
@@ -327,8 +329,8 @@ func unhealthy(ref *resourcesv1alpha1.ObjectReference, why string) problem {
 	return p
 }
 
-// addEvents adds the Events of Services to their problems (MRX-13). All of them take no longer than one read may:
-// Events are often stored elsewhere than their objects.
+// addEvents adds the Events of Services to their problems (MRX-13). All these requests together have the time limit
+// of one read, because many clusters store Events in a separate etcd.
 func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -339,7 +341,7 @@ func (a *Assessor) addEvents(ctx context.Context, problems []problem) {
 	}
 }
 
-// join keeps the first message as it is and names more objects after it.
+// join returns the messages of the first problems, and the number of the others.
 func join(problems []problem) string {
 	message := problems[0].message
 	for _, p := range problems[1:min(len(problems), namedProblems)] {
@@ -399,8 +401,8 @@ func (a *Assessor) age(t time.Time) string {
 
 var ages = regexp.MustCompile(` reported \S+ ago(?: \(x\d+ over \S+\))?: `)
 
-// WithoutRepeats returns the change with the present message if nothing but the ages of events differs, so that the
-// condition is not rewritten for them (MRB-18).
+// WithoutRepeats returns the change with the present message if only the ages of Events differ, so that the condition
+// is not rewritten for them (MRB-18).
 func WithoutRepeats(change meta.ConditionChange, conditions []resourcesv1alpha1.Condition) meta.ConditionChange {
 	present := meta.Conditions(conditions).Get(change.Type)
 	if present != nil && present.Message != change.Message &&

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/ownership"
 )
 
-// auditGrace limits the lag of a watch behind a list before a difference counts as missed.
+// auditGrace is the time by which a watch may lag behind a list before a difference counts as missed.
 const auditGrace = 5 * time.Second
 
 const (
@@ -26,8 +26,8 @@ const (
 	longestOrigin = 1 << 10
 )
 
-// Orphan is an object that names a ManagedResource as its origin and that the tracker has no record of. A process like
-// this one wrote the origin. Objects with the annotation keep-object are none.
+// Orphan is an object that names a ManagedResource as its origin, but has no record in the tracker. The origin was
+// written by a process like this one. Objects with the annotation keep-object are not orphans.
 type Orphan struct {
 	ID     objects.ID
 	Origin string
@@ -35,16 +35,16 @@ type Orphan struct {
 	Collectable bool
 }
 
-// Orphans takes the orphans of an audit.
+// Orphans has the callbacks of an audit.
 type Orphans struct {
-	// Found is called with those of each kind, Ended at the end of each audit.
+	// Found is called with the orphans of each kind, Ended at the end of each audit.
 	Found func(ctx context.Context, orphans []Orphan)
 	Ended func(ctx context.Context)
 }
 
-// Audit lists, once a period and spread over it, each kind in use, metadata only, and compares it with the tracker:
-// watches are the fast way, and no proof. Missed changes are counted, logged and repaired, and their scope is watched
-// again. Objects with an origin that are not tracked are passed to orphans. It runs until the context ends.
+// Audit lists the metadata of each kind in use once a period, spread over the period, and compares it with the
+// tracker, because a watch may miss a change. It counts, logs and repairs missed changes, and restarts the watch that
+// missed them. It passes untracked objects with an origin to orphans. It runs until the context ends.
 func (w *Watches) Audit(ctx context.Context, period time.Duration, orphans Orphans) error {
 	pause := func(d time.Duration) bool {
 		select {
@@ -72,7 +72,7 @@ func (w *Watches) Audit(ctx context.Context, period time.Duration, orphans Orpha
 	}
 }
 
-// audited returns the scopes of labelled objects that are in use.
+// audited returns the scopes to audit: those of labelled objects that are in use.
 func (w *Watches) audited() []scope {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,13 +85,13 @@ func (w *Watches) audited() []scope {
 	return scopes
 }
 
-// auditScope lists a scope, and completes what its watch missed. Its orphans are passed to foundOrphans.
+// auditScope lists a scope, reports the changes that its watch missed, and passes its orphans to foundOrphans.
 func (w *Watches) auditScope(ctx context.Context, s scope, foundOrphans func(context.Context, []Orphan)) error {
 	w.mu.Lock()
 	a := w.active[s]
 	w.mu.Unlock()
 	if a == nil || !a.covers() {
-		return nil // It is listed as soon as it can be.
+		return nil // Its watch lists the scope as soon as possible.
 	}
 	c := &comparison{watches: w, scope: s, active: a}
 	if err := a.list(ctx, func() error { return c.list(ctx) }); err != nil {
@@ -121,7 +121,7 @@ type comparison struct {
 	orphans []Orphan
 }
 
-// list lists the scope, and finds the changes that the tracker does not know yet, and the orphans.
+// list lists the scope, and finds the orphans and the changes that the tracker does not have yet.
 func (c *comparison) list(ctx context.Context) error {
 	w := c.watches
 	served, err := w.client.mappings.of(ctx, c.scope.gvk)
@@ -157,7 +157,7 @@ func (c *comparison) each(object runtime.Object) error {
 	}
 	observation := c.watches.view.metadata(c.scope.gvk, accessor)
 	if c.watches.view.Whole(c.scope.gvk) {
-		observation.Digest = 0 // It stands for the metadata only.
+		observation.Digest = 0 // This digest is only of the metadata.
 	}
 	if !c.session.Observe(observation).Tracked && len(c.orphans) < mostOrphans && c.isOrphan(accessor) {
 		apiVersion, kind := c.scope.gvk.ToAPIVersionAndKind()
@@ -175,8 +175,7 @@ func (c *comparison) isOrphan(object metav1.Object) bool {
 		!meta.Truthy(annotations, resourcesv1alpha1.AnnotationKeepObject) && c.watches.client.WroteOrigin(object)
 }
 
-// complete reports the changes that the watch did not report in the meantime, and watches the scope anew if there are
-// any.
+// complete reports the changes that the watch has still not reported, and restarts the watch if there are any.
 func (c *comparison) complete(differing []objects.Observation) {
 	w, number := c.watches, 0
 	for _, difference := range differing {
@@ -192,7 +191,7 @@ func (c *comparison) complete(differing []objects.Observation) {
 	}
 }
 
-// readUnlabelled reads objects of the scope that its lists do not have, because they lack the label (MR-30).
+// readUnlabelled reads objects of the scope that its lists omit because they lack the label (MR-30).
 func (c *comparison) readUnlabelled(ctx context.Context, unlabelled []objects.ID) error {
 	w := c.watches
 	for _, id := range unlabelled {
@@ -208,7 +207,7 @@ func (c *comparison) readUnlabelled(ctx context.Context, unlabelled []objects.ID
 	return nil
 }
 
-// read reads an object past the watches, and reports it to the tracker; before is its record from before.
+// read reads an object from the API server and reports it to the tracker; before is its record before the read.
 func (w *Watches) read(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string,
 	before objects.Object) (objects.Observation, error) {
 	object, err := w.client.Get(ctx, gvk, namespace, name)

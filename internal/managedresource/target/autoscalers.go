@@ -18,34 +18,34 @@ import (
 var autoscalerKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}
 
 const (
-	// autoscalersWithin limits how long the list of autoscalers may take before a caller that needs it fails.
+	// autoscalersWithin limits how long a caller waits for the list of autoscalers before it fails.
 	autoscalersWithin = 15 * time.Second
-	// autoscalerGrace is the time for which an object counts as scaled after its last autoscaler is gone: an
-	// autoscaler that is deleted and created again, to change an immutable field or by a tool that replaces it, must
-	// not cost the replicas that it had asked for.
+	// autoscalerGrace is the time for which an object counts as scaled after its last autoscaler is gone: the replicas
+	// must not be reset when an autoscaler is deleted and created again, to change an immutable field or by a tool that
+	// replaces it.
 	autoscalerGrace = time.Minute
 )
 
-// allAutoscalers is the scope of all autoscalers, regardless of who manages them. The tracker gets no report of it:
-// managed autoscalers have another scope.
+// allAutoscalers is the scope of all autoscalers, managed or not. It is not reported to the tracker: managed
+// autoscalers also have a normal scope.
 var allAutoscalers = scope{gvk: autoscalerKind, all: true}
 
-// Autoscalers knows which objects a HorizontalPodAutoscaler scales (MR-20, MR-21). From the first call of Ready on all
-// autoscalers are watched, and only their targets are kept.
+// Autoscalers is the index of the objects that HorizontalPodAutoscalers scale (MR-20, MR-21). From the first call of
+// Ready on, all autoscalers are watched, but only their targets are stored.
 //
-// Invariant: an object that any reported autoscaler names is scaled, and so is an object whose last autoscaler went
-// less than autoscalerGrace ago. Autoscalers that went before the first list of this process were not reported: see
-// Inherits.
+// Invariant: an object that any reported autoscaler names counts as scaled, and so does an object whose last
+// autoscaler was deleted less than autoscalerGrace ago. Autoscalers that were deleted before the first list of this
+// process were not reported: see Inherits.
 type Autoscalers struct {
 	// watches also has the lock of the fields below.
 	watches *Watches
 	used    sync.Once
 
-	// since is the time at which all of them were known first; zero before.
+	// since is the time of the first complete list of autoscalers; zero before.
 	since    time.Time
 	targetOf map[types.UID]objects.ID
 	count    map[objects.ID]int
-	// leaving are the objects whose last autoscaler went, until they no longer count as scaled.
+	// leaving are the objects whose last autoscaler was deleted, until they no longer count as scaled.
 	leaving map[objects.ID]*time.Timer
 }
 
@@ -80,7 +80,7 @@ func (a *Autoscalers) ready(ctx context.Context) error {
 	return a.watches.use(allAutoscalers, &a.used).await(ctx)
 }
 
-// Scales reports whether an autoscaler has the replicas of the object under one of the keys.
+// Scales reports whether the object with one of the keys counts as scaled by an autoscaler.
 func (a *Autoscalers) Scales(keys []objects.ID) bool {
 	a.watches.mu.Lock()
 	defer a.watches.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *Autoscalers) Scales(keys []objects.ID) bool {
 	return false
 }
 
-// listed records a complete list.
+// listed records a complete list of autoscalers.
 func (a *Autoscalers) listed(targets map[types.UID]objects.ID) {
 	for uid, target := range targets {
 		a.set(uid, target)
@@ -115,8 +115,8 @@ func (a *Autoscalers) listed(targets map[types.UID]objects.ID) {
 	}
 }
 
-// target returns the object that an autoscaler scales; empty for a malformed one, which must not keep everything else
-// from being applied (MRB-12).
+// target returns the object that an autoscaler scales. It is empty for a malformed autoscaler, which must not block
+// the other objects (MRB-12).
 func (a *Autoscalers) target(object any) objects.ID {
 	autoscaler, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -130,15 +130,15 @@ func (a *Autoscalers) target(object any) objects.ID {
 	return target
 }
 
-// set records the target of an autoscaler, none for an empty key. A target is checked again when it gains its first
-// autoscaler, and when the grace after its last one is over, since its replicas change hands.
+// set records the target of an autoscaler; an empty key removes it. A target is checked again when it gains its first
+// autoscaler, and when the grace after its last one is over, because the owner of its replicas changes.
 func (a *Autoscalers) set(uid types.UID, key objects.ID) {
 	if a.record(uid, key) {
 		a.recheck(key)
 	}
 }
 
-// record reports whether the target gained its first autoscaler.
+// record is set without the check; it reports whether the target gained its first autoscaler.
 func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
 	a.watches.mu.Lock()
 	defer a.watches.mu.Unlock()
@@ -168,7 +168,7 @@ func (a *Autoscalers) record(uid types.UID, key objects.ID) (gained bool) {
 	return gained
 }
 
-// leaveLocked begins the grace of an object without autoscalers.
+// leaveLocked starts the grace of an object without autoscalers.
 func (a *Autoscalers) leaveLocked(key objects.ID, grace time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(grace, func() {

@@ -24,8 +24,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// requestTimeout limits one request: as long as the API server itself works on one. A reconciliation may take as long
-// as its sync period, an hour perhaps, and must not spend that on one answer that never comes.
+// requestTimeout limits one request; it equals the API server's own limit. A run may last for its sync period,
+// perhaps an hour, and must not spend that time on one answer that never arrives.
 const requestTimeout = time.Minute
 
 // Client sends requests for single objects to the target cluster.
@@ -33,14 +33,14 @@ type Client struct {
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
 	core     corev1client.CoreV1Interface
-	// rest answers with metadata.
+	// rest sends requests that choose the form of the answer: only metadata, or undecoded text.
 	rest     rest.Interface
 	mappings *mappings
 	metrics  *Metrics
 	manager  string
 }
 
-// NewClient returns a client; it sends nothing yet.
+// NewClient returns a Client. It does not send a request.
 func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (*Client, error) {
 	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -72,8 +72,8 @@ func NewClient(config *rest.Config, httpClient *http.Client, metrics *Metrics) (
 		metrics:  metrics, manager: managerOf(config)}, nil
 }
 
-// object returns the client for an object that is on record. If the object has a namespace and its kind is
-// cluster-scoped now, or the other way round, the object cannot exist: an object by that name is another one.
+// object returns the client for a recorded object. If the object has a namespace and its kind is cluster-scoped now,
+// or the other way round, the object cannot exist: an object of that name is another one.
 func (c *Client) object(served *mapping, namespace, name string) (dynamic.ResourceInterface, error) {
 	if served.namespaced != (namespace != "") {
 		return nil, apierrors.NewNotFound(served.resource.GroupResource(), name)
@@ -81,7 +81,7 @@ func (c *Client) object(served *mapping, namespace, name string) (dynamic.Resour
 	return c.dynamic.Resource(served.resource).Namespace(namespace), nil
 }
 
-// Get reads an object.
+// Get reads an object from the API server.
 func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 	name string) (*unstructured.Unstructured, error) {
 	var object *unstructured.Unstructured
@@ -101,8 +101,8 @@ func (c *Client) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return object, nil
 }
 
-// request sends a request to where a kind is served, and limits its time. A creation that was sent outlives the
-// context for a moment.
+// request calls send with the mapping of a kind and with a time limit. A creation that was sent outlives the context
+// for a moment.
 func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb string,
 	send func(context.Context, *mapping) error) error {
 	return c.mappings.with(ctx, gvk, func(served *mapping) error {
@@ -117,10 +117,10 @@ func (c *Client) request(ctx context.Context, gvk schema.GroupVersionKind, verb 
 	})
 }
 
-// Answer is the state of an object after a write.
+// Answer is the state of an object that a write returned.
 type Answer struct {
 	objects.Observation
-	// Object is the whole object; nil for kinds of which the API server keeps every field.
+	// Object is the entire object; nil for kinds of which the API server keeps every field.
 	Object *unstructured.Unstructured
 }
 
@@ -154,11 +154,11 @@ func (c *Client) Resize(ctx context.Context, object *unstructured.Unstructured, 
 }
 
 // ErrMisplaced is the error of a write for an object with a namespace whose kind is cluster-scoped now, or the other
-// way round. The object is not written to its new place, because no inventory has that place on record.
+// way round. The object is not written at its new location, because no inventory has it.
 var ErrMisplaced = errors.New("the kind of the object is now served with another scope; the next run finds its place")
 
-// write sends an object. If only its metadata is needed afterwards, only that is requested: building, sending and
-// decoding the rest would be a third of the work on both sides.
+// write sends an object. If only its metadata is needed afterwards, it requests only that: to build, send and decode
+// the rest would be a third of the work on both sides.
 func (c *Client) write(ctx context.Context, verb string, object *unstructured.Unstructured,
 	view View) (answer Answer, err error) {
 	ctx, collected := cluster.CollectWarnings(ctx)
@@ -177,8 +177,8 @@ func (c *Client) write(ctx context.Context, verb string, object *unstructured.Un
 	return answer, err
 }
 
-// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, that no switch and no
-// definition takes a field from. Of all others a part may get lost.
+// keepsAll are the groups with the many plain objects, such as ConfigMaps, Secrets and Roles, of which no feature
+// gate and no definition drops a field. Objects of all other groups may lose a part.
 var keepsAll = map[string]bool{"": true, "rbac.authorization.k8s.io": true}
 
 func (c *Client) writeWhole(ctx context.Context, verb string, object *unstructured.Unstructured, served *mapping,
@@ -265,9 +265,9 @@ func (c *Client) Put(ctx context.Context, object *unstructured.Unstructured, sub
 	})
 }
 
-// Delete deletes the object that was read: one of the same name that was created since is left alone, and one that was
-// changed since is a conflict, because it may belong to another owner now (MRB-17). An empty policy leaves it to the
-// API server how dependants are treated.
+// Delete deletes the object that was read. An object of the same name that was created since is left alone, and one
+// that was changed since is a conflict, because it may belong to another owner now (MRB-17). With an empty policy,
+// the API server decides how dependents are treated.
 func (c *Client) Delete(ctx context.Context, object *unstructured.Unstructured,
 	policy metav1.DeletionPropagation) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()

@@ -9,10 +9,10 @@ import (
 
 // activeWatch is the watch of a scope.
 //
-// Invariant: covered is true only while every change is reported: from the end of a complete list on, and until a list
-// or a watch fails, or a watch ends. A watch that continues from the last reported version covers the scope again.
-// Only the present session changes covered: requests that it has given up may still be answered, and the former watch
-// may end late.
+// Invariant: covered is true only while every change is reported: from the end of a complete list until a list or a
+// watch fails, or a watch ends. A watch that continues from the last reported version covers the scope again. Only
+// the present session changes covered, because requests of a former one may still be answered, and its watch may end
+// late.
 type activeWatch struct {
 	users  int
 	cancel context.CancelFunc
@@ -21,23 +21,23 @@ type activeWatch struct {
 	served chan struct{}
 	waits  atomic.Bool
 
-	// listing prevents that a list and an audit of the scope run at the same time.
+	// listing prevents a list and an audit of the scope at the same time.
 	listing chan struct{}
 
 	mu sync.Mutex
 	// session is the number of the current session.
 	session int
-	// restart ends the current follower of the scope, so that it begins anew.
+	// restart ends the current follower of the scope, so that a new one begins.
 	restart context.CancelFunc
-	// listUntil is the time until which callers may wait for the next list: the first one, or that after the end of a
-	// watch.
+	// listUntil is the time until which callers may wait for the next list: the first one, or the one after the end of
+	// a watch.
 	listUntil time.Time
 	covered   bool
 	// latest is the latest resource version that a list or the watch reported.
 	latest string
-	// failure is the error of the last attempt; nil while the watch covers the scope, or is about to.
+	// failure is the error of the last attempt; nil while the watch covers the scope or has not failed yet.
 	failure error
-	// changed is closed, and replaced, when any of these changes.
+	// changed is closed, and replaced, when the state above changes.
 	changed chan struct{}
 }
 
@@ -61,7 +61,7 @@ func (a *activeWatch) notifyLocked() {
 	a.changed = make(chan struct{})
 }
 
-// await waits until the watch covers the scope; it returns the error of the last attempt if that has failed.
+// await waits until the watch covers the scope; it returns the error of the last attempt if that failed.
 func (a *activeWatch) await(ctx context.Context) error {
 	for {
 		a.mu.Lock()
@@ -97,7 +97,7 @@ func (a *activeWatch) covers() bool {
 	return a.covered
 }
 
-// lost records that the scope cannot be followed.
+// lost records that the watch of the scope failed.
 func (a *activeWatch) lost(failure error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,13 +109,14 @@ func (a *activeWatch) lostLocked(failure error) {
 	a.notifyLocked()
 }
 
-// watchSession follows a scope. Its reports count until the next session begins, or the scope is renewed.
+// watchSession is one attempt to follow a scope. Its reports count until the next session begins, or the scope is
+// renewed.
 type watchSession struct {
 	*activeWatch
 	number int
 }
 
-// follows begins a session; restart ends it.
+// follows begins a session; renew calls restart to end it.
 func (a *activeWatch) follows(restart context.CancelFunc) watchSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,8 +155,8 @@ func (s watchSession) listed(resourceVersion string) bool {
 func (s watchSession) lost(failure error) { s.apply(func() { s.covered, s.failure = false, failure }) }
 
 // resumed records that a watch resumes from the last report, and returns a function to call when the watch has ended.
-// The follower opens the next watch at once, or lists the scope within seconds; a client may retry for longer before it
-// reports a failure.
+// The follower then opens the next watch at once, or lists the scope within seconds; its client may retry for longer
+// before it reports a failure.
 func (s watchSession) resumed() (ended func()) {
 	s.apply(func() { s.covered, s.failure = true, nil })
 	return func() {
@@ -170,7 +171,7 @@ func (s watchSession) resumed() (ended func()) {
 // end records that the scope is no longer followed.
 func (s watchSession) end() { s.apply(func() { s.covered = false }) }
 
-// reached reports an event or a bookmark.
+// reached records the version of an event or a bookmark.
 func (s watchSession) reached(resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +180,8 @@ func (s watchSession) reached(resourceVersion string) {
 	}
 }
 
-// renew ends the follower of the scope, if there ever was one, and makes it begin anew at once: the reports of the
-// current session no longer count.
+// renew ends the follower of the scope, if there is one, so that a new one begins at once. Reports of the current
+// session no longer count.
 func (a *activeWatch) renew() {
 	a.mu.Lock()
 	a.session++

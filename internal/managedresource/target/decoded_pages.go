@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// page is a page of whole objects, each of which is decoded on access: it takes the memory of their text and of one
-// object. The dynamic client decodes the page, and then each object once more.
+// page is a page of entire objects, each of which is decoded on access, so that it needs the memory of their text and
+// of one object. The dynamic client would decode all of them at once, and each object twice.
 type page struct {
 	unstructured.UnstructuredList
 	items []stdjson.RawMessage
@@ -40,7 +40,7 @@ func (p *page) EachListItem(each func(runtime.Object) error) error {
 	return nil
 }
 
-// listByObject returns the function that requests pages of whole objects.
+// listByObject returns a function that requests pages of entire objects.
 func (c *Client) listByObject(served *mapping,
 	namespace string) func(context.Context, metav1.ListOptions) (*page, error) {
 	path := resourcePath(served.resource, namespace)

@@ -13,21 +13,21 @@ import (
 	typed "github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// definitionsFor is the time for which the defaults of a kind are used again. All objects of a kind are compared
-// within seconds, at a start or in a full pass; a definition that changes in between counts from the next pass on.
+// definitionsFor is the time for which the defaults of a kind are cached. At a start or in a full run, all objects of
+// a kind are compared within seconds; a definition that changes in between counts from the next run on.
 const definitionsFor = 10 * time.Second
 
 var definitionKind = customResourceDefinitions.WithVersion("v1")
 
-// definitions reads the defaults of CustomResourceDefinitions, once for all callers at the same time.
+// definitions caches the defaults of CustomResourceDefinitions. Concurrent callers share one read.
 //
-// Invariant: the defaults are from a definition that was read less than definitionsFor ago, and not before a change
-// that was seen. A definition that could not be read has no defaults.
+// Invariant: the defaults are from a definition that was read less than definitionsFor ago, and after the last
+// observed change. A definition that could not be read has no defaults.
 //
-// It shares the lock of the mappings, which end with the same definitions.
+// It shares the lock of the mappings, which become invalid with the same definitions.
 type definitions struct {
 	byKind map[schema.GroupVersionKind]*definition
-	// seen is the form of the definition of each kind that was seen last, as long as the definition exists.
+	// seen is the last observed version of the definition of each kind, as long as the definition exists.
 	seen map[schema.GroupKind]definitionVersion
 }
 
@@ -54,13 +54,13 @@ func (c *Client) FilledIn(ctx context.Context, live, merged *unstructured.Unstru
 	return merge.Equal(live, filled)
 }
 
-// definitionTakes is the longest time for which API servers go on with the former definition of a kind after a change:
-// each learns of it by a watch.
+// definitionTakes is the longest time for which API servers use the former definition of a kind after a change, which
+// each of them gets by a watch.
 const definitionTakes = 10 * time.Second
 
-// Defines takes an object that was read or written. If it is a CustomResourceDefinition in a new form, objects of its
-// kind may get fields that were dropped before: they are written once more now, and again as soon as every API server
-// knows the definition.
+// Defines handles an object that was read or written. If it is a new version of a CustomResourceDefinition, objects
+// of its kind may keep fields that were dropped before: they are written again now, and once more when every API
+// server uses the new definition.
 func (w *Watches) Defines(object *unstructured.Unstructured) {
 	if object == nil || object.GroupVersionKind().GroupKind() != customResourceDefinitions {
 		return
@@ -73,7 +73,7 @@ func (w *Watches) Defines(object *unstructured.Unstructured) {
 	w.after(definitionTakes, func() { w.tracker.RetryKind(kind) })
 }
 
-// renewed records the form of a definition, and reports whether the form is new.
+// renewed records the version of a definition, and reports whether it is new.
 func (m *mappings) renewed(kind schema.GroupKind, form definitionVersion) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Client) defaultsOf(ctx context.Context, gvk schema.GroupVersionKind) me
 	}
 }
 
-// readDefinition works for all waiting callers, so that it ends with none of their contexts.
+// readDefinition works for all waiting callers, so it does not use the context of one of them.
 func (c *Client) readDefinition(gvk schema.GroupVersionKind, d *definition) {
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()

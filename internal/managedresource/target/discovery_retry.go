@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unservedRetry is the interval between look-ups of a kind that the target does not serve (MRT-9).
+// unservedRetry is the interval between lookups of a kind that the target does not serve (MRT-9).
 const unservedRetry = 10 * time.Second
 
-// lookForKinds looks for the kinds that watches wait for, and wakes the watches whose kinds are served now. It sends
+// lookForKinds looks up the kinds that watches wait for, and wakes the watches whose kinds are served now. It sends
 // one request for each group and version, regardless of how many watches wait for its kinds.
 func (w *Watches) lookForKinds(ctx context.Context) {
 	for {
@@ -60,7 +60,7 @@ func (w *Watches) lookFor(ctx context.Context, gv schema.GroupVersion,
 	}
 }
 
-// wake makes a watch that waits for its kind look for it at once.
+// wake makes a watch that waits for its kind look it up at once.
 func (a *activeWatch) wake() {
 	select {
 	case a.served <- struct{}{}:

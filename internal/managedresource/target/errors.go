@@ -11,7 +11,7 @@ var replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Reso
 
 func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// unserved reports whether the whole resource was not found, and not only an object.
+// unserved reports whether the resource was not found, and not only an object.
 func unserved(err error) bool {
 	var status apierrors.APIStatus
 	return isNotFound(err) && errors.As(err, &status) &&

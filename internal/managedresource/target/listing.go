@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	// pageSize is the number of objects in one answer. Five hundred objects of some kilobytes are a few megabytes in
-	// memory, and a hundred thousand objects take two hundred requests.
+	// pageSize is the number of objects in one answer: five hundred objects of some kilobytes take a few megabytes, and
+	// a hundred thousand objects need two hundred requests.
 	pageSize = 500
-	// listAttempts is the number of attempts at a list whose next page has expired; the last attempt is in one page.
+	// listAttempts is the number of attempts at a list whose next page has expired; the last attempt requests one page
+	// with everything.
 	listAttempts = 3
 )
 
 // pageFunc requests a page.
 type pageFunc func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// paging has the callbacks of a list in pages: start is called before each attempt, begin when its first page is
-// there.
+// paging has the callbacks of a list in pages: start is called before each attempt, begin for its first page, and
+// each for every object.
 type paging struct {
 	start func()
 	begin func(resourceVersion string) error
 	each  func(runtime.Object) error
 }
 
-// listPages lists the latest state in pages; no page is kept. It returns the resource version of the whole, and the
-// objects are complete only if there is no error.
+// listPages lists the latest state in pages, and keeps none. It returns the resource version of the list; after an
+// error, the reported objects are incomplete.
 func listPages(ctx context.Context, options metav1.ListOptions, page pageFunc, p paging) (string, error) {
 	for attempt := 1; ; attempt++ {
 		version, err := listOnce(ctx, options, attempt < listAttempts, page, p)

@@ -17,40 +17,41 @@ import (
 )
 
 const (
-	// cachedBytes limits the listed objects that are kept until they are compared. An object packs to 100 to 300 bytes
-	// next to another one of its kind, so that cachedBytes is enough for a hundred thousand objects; objects that do not
-	// fit are read one by one.
+	// cachedBytes limits the listed objects that are kept until they are compared. An object is compressed to 100 to
+	// 300 bytes with another one of its kind as the dictionary, so that cachedBytes is enough for a hundred thousand
+	// objects; objects that do not fit are read one by one.
 	cachedBytes = 24 << 20
-	// cachedFor is the time for which a list is kept: all ManagedResources run within seconds after a start, and an
-	// object that no run reads until then belongs to a ManagedResource that waits for something.
+	// cachedFor is the time for which listed objects are kept. All ManagedResources run within seconds after a start;
+	// an object that no run reads until then belongs to a ManagedResource that waits.
 	cachedFor = 10 * time.Minute
-	// entryBytes is the size of an object in addition to its packed form: the entry of the map and its overhead.
+	// entryBytes is the size of the entry of the map for an object and its overhead, in addition to the compressed
+	// object.
 	entryBytes = 100
-	// listedWithin limits the wait of a comparison for the list of its kind, before it reads the object: two hundred
-	// pages.
+	// listedWithin limits how long a comparison waits for the list of its kind, of up to two hundred pages, before it
+	// reads the object.
 	listedWithin = 30 * time.Second
-	// listedAgainWithin limits the wait for the list after the end of a watch. kube-apiserver ends the watches of clients
-	// that do not keep up with a burst of changes.
+	// listedAgainWithin limits the wait for the list after the end of a watch: kube-apiserver ends the watches of
+	// clients that do not keep up with a burst of changes.
 	listedAgainWithin = 5 * time.Second
-	// wholeLists is the number of lists of whole objects at a time: a page of large objects takes megabytes.
+	// wholeLists limits the concurrent lists of entire objects: a page of large objects takes megabytes.
 	wholeLists = 2
-	// slowPage is the time after which a list that waits for a page no longer counts among those: a list that hangs,
-	// as of a kind whose conversion webhook does not answer, takes no memory, and must not hold up the lists of other
-	// kinds for the minute that it may take.
+	// slowPage is the time after which a list that waits for a page no longer counts towards wholeLists. A list that
+	// hangs, for instance because a conversion webhook does not answer, takes no memory, and must not delay the lists
+	// of other kinds for the minute that it may last.
 	slowPage = 3 * time.Second
 )
 
-// live has the objects of lists until they are compared, so that a restart costs a few requests for each kind and not
+// live caches listed objects until they are compared, so that a restart costs a few requests for each kind and not
 // one for each object.
 //
-// Invariants: an object is handed out once, and only while the watch of its scope covers, so that no change goes
-// unreported, and only if the tracker knows no later version than the listed one, and has not called that into
-// question since. It is as good as an object that was read at that moment: every write that is based on it carries its
-// resource version. The absence of an object proves nothing.
+// Invariants: an object is handed out once, only while the watch covers its scope, so that every change is reported,
+// and only if the tracker has no later version and no check of the object was requested since. It may then be used
+// like an object that was just read, because every write that is based on it has its resource version. The absence of
+// an object proves nothing.
 type live struct {
 	mu sync.Mutex
-	// expected has the scopes whose next list must have whole objects, with the time of the last progress of that
-	// list: its start, or a page; zero before.
+	// expected has the scopes whose next list must have entire objects, with the time of the last progress of that
+	// list: its start or a page; zero before.
 	expected map[scope]time.Time
 	cached   map[types.UID]packed
 	size     int
@@ -73,7 +74,7 @@ func newLive() *live {
 		lists: make(chan struct{}, wholeLists)}
 }
 
-// expect requests that the next list of a scope has whole objects.
+// expect requests that the next list of a scope has entire objects.
 func (l *live) expect(s scope) {
 	if s.all {
 		return
@@ -92,7 +93,7 @@ func (l *live) expects(s scope) bool {
 	return expected
 }
 
-// until returns the time until which callers may wait for the list of whole objects that is expected of a scope.
+// until returns the time until which callers may wait for the expected list of a scope.
 func (l *live) until(s scope) (_ time.Time, expected bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +104,7 @@ func (l *live) until(s scope) (_ time.Time, expected bool) {
 	return last.Add(listedWithin), expected
 }
 
-// progressed records progress of the list of whole objects of a scope: its start, or a page.
+// progressed records progress of the expected list of a scope: its start or a page.
 func (l *live) progressed(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +113,7 @@ func (l *live) progressed(s scope) {
 	}
 }
 
-// begin waits until a list of whole objects may start, and returns the function that requests its pages; the caller
+// begin waits until a list of entire objects may start, and returns the function that requests its pages; the caller
 // must call end.
 func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFunc, end func(), err error) {
 	select {
@@ -132,7 +133,7 @@ func (l *live) begin(ctx context.Context, s scope, whole pageFunc) (page pageFun
 	}, end, nil
 }
 
-// listed ends a list; if it was complete, no other one is expected.
+// listed ends a list; if it was complete, no other list is expected.
 func (l *live) listed(s scope, complete bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +154,8 @@ func (l *live) drop() {
 	l.size = 0
 }
 
-// keep caches an object of the list of a packer, with the count of its record (Revision.Requested). It drops the
-// managed fields.
+// keep caches an object from the list of a packer, without its managed fields, and with the number of checks that
+// were requested (Revision.Requested).
 func (l *live) keep(p *packer, object *unstructured.Unstructured, requested uint16) {
 	managedFields := object.GetManagedFields()
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
@@ -169,7 +170,7 @@ func (l *live) keep(p *packer, object *unstructured.Unstructured, requested uint
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	uid := object.GetUID()
-	if old, found := l.cached[uid]; found { // The list was begun anew.
+	if old, found := l.cached[uid]; found { // The list was restarted.
 		delete(l.cached, uid)
 		l.size -= old.size()
 	}
@@ -181,7 +182,7 @@ func (l *live) keep(p *packer, object *unstructured.Unstructured, requested uint
 	l.cached[uid] = entry
 }
 
-// take hands out the object with a UID, nil if it is not cached, or a check was requested since.
+// take returns the object with a UID, and removes it; nil if it is not cached, or a check was requested since.
 func (l *live) take(uid types.UID, requested uint16) *unstructured.Unstructured {
 	p, found := l.remove(uid)
 	if !found || p.requested != requested {
@@ -211,7 +212,7 @@ func (l *live) remove(uid types.UID) (p packed, found bool) {
 	return p, found
 }
 
-// readers are used again: a new one costs more than its input.
+// readers are reused, because a new one costs more memory than its input.
 var readers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
 func (p packed) unpack() ([]byte, error) {
@@ -223,8 +224,7 @@ func (p packed) unpack() ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-// packer packs the objects of one list, one after the other. They resemble each other, so that the first one is the
-// dictionary of all.
+// packer compresses the objects of one list. They are similar, so the first one is the dictionary for all.
 type packer struct {
 	dictionary []byte
 	writer     *flate.Writer
@@ -247,8 +247,8 @@ func (p *packer) pack(content []byte) []byte {
 	return bytes.Clone(p.buffer.Bytes())
 }
 
-// Expect announces, before the watches start, the objects that are about to be compared: their kinds are listed as
-// whole objects then, for FromList.
+// Expect announces, before the watches start, the objects that are about to be compared, so that the first lists of
+// their kinds have entire objects for FromList.
 func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	if !w.disabled {
 		for s := range w.scopesOf(refs) {
@@ -258,9 +258,8 @@ func (w *Watches) Expect(owner objects.Owner, refs []objects.Ref) {
 	w.Track(owner, refs)
 }
 
-// FromList returns an object as a list of its kind had it, if a watch has covered the object since and reported no
-// change; else nil. Each object is taken from a list once; every write that is based on it must carry its resource
-// version.
+// FromList returns an object from a list of its kind if a watch has covered it since and reported no change, and
+// otherwise nil. It returns each object once; every write that is based on it must have its resource version.
 func (w *Watches) FromList(ctx context.Context, ref objects.Ref) *unstructured.Unstructured {
 	s := w.scopeOf(ref)
 	w.mu.Lock()

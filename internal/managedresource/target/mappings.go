@@ -20,26 +20,26 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/plan"
 )
 
-// discoveryTimeout limits one question for the kinds of a group and version: the API server answers from memory, and
-// an aggregated one that does not answer must not hold what others need.
+// discoveryTimeout limits one request for the kinds of a group and version: the API server answers from memory, and
+// an aggregated one that hangs must not delay other kinds.
 const discoveryTimeout = 10 * time.Second
 
-// mapping is the place where the API server serves the objects of a kind. It is immutable: a kind that is served anew
-// gets another one.
+// mapping is the resource under which the API server serves the objects of a kind. It is immutable: a kind that is
+// served again gets a new one.
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
-	// unreadable is true if discovery says that the API has no get, as that of a SubjectAccessReview: its objects are
-	// answers, and are never stored.
+	// unreadable is true if discovery reports that the API has no get, for instance for SubjectAccessReviews, which are
+	// only answers and are never stored.
 	unreadable bool
-	// scales and resizes are true if discovery lists the subresource.
+	// scales and resizes are true if discovery lists the subresource scale or resize.
 	scales, resizes bool
 }
 
-// isUnreadable reports whether an API has no get. An API that does not say which verbs it has can be read.
+// isUnreadable reports whether an API has no get. An API that does not list its verbs counts as readable.
 func isUnreadable(verbs metav1.Verbs) bool { return len(verbs) > 0 && !slices.Contains(verbs, "get") }
 
-// in returns the namespace of requests for objects in a namespace: none if the kind is cluster-scoped.
+// in returns the namespace for requests: the given one, or none if the kind is cluster-scoped.
 func (m *mapping) in(namespace string) string {
 	if m.namespaced {
 		return namespace
@@ -47,7 +47,7 @@ func (m *mapping) in(namespace string) string {
 	return ""
 }
 
-// readable returns an error if no object of the kind is there to be read or deleted (MRX-19).
+// readable returns an error if objects of the kind cannot be read or deleted (MRX-19).
 func (m *mapping) readable(name string) error {
 	if !m.unreadable {
 		return nil
@@ -70,33 +70,33 @@ func Unreadable(err error) bool {
 	return errors.As(err, &unreadable) || apierrors.IsMethodNotSupported(err)
 }
 
-// CannotRead reports whether discovery says that the API of a kind cannot read its objects.
+// CannotRead reports whether the API of a kind cannot read its objects, according to discovery.
 func (c *Client) CannotRead(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	served, err := c.mappings.of(ctx, gvk)
 	return err == nil && served.unreadable
 }
 
-// mappings remembers the mapping of each kind, as discovery reported it.
+// mappings caches the mapping of each kind, as discovery reported it.
 //
-// Invariant: a mapping ends with its source. An answer that the API server does not know its path ends it at once, and
-// so does a change of the CustomResourceDefinition that is seen, also if that comes before the answer of discovery; a
-// kind that is not served is never remembered.
+// Invariant: a mapping is removed at once when the API server answers that its path does not exist, and when the end
+// of its CustomResourceDefinition is observed, even before an earlier request to discovery is answered. It is never
+// stored that a kind is not served.
 type mappings struct {
 	metrics *Metrics
 	client  rest.Interface
 
-	// discoveries share the requests that are under way, so that many objects of a kind send one.
+	// discoveries share requests in flight, so that many objects of a kind send one.
 	discoveries singleflight.Group
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*mapping
-	// changes counts how often a kind was seen to change.
+	// changes counts the observed changes of kinds.
 	changes     int
 	definitions definitions
 }
 
-// discovered has the kinds of a group and version. They are outdated if any kind was seen to change after
-// the request was sent: the answer may be from before.
+// discovered has the kinds of a group and version. It is outdated if a change of any kind was observed after the
+// request was sent: the answer may be from before the change.
 type discovered struct {
 	resources []metav1.APIResource
 	changes   int
@@ -107,8 +107,7 @@ func newMappings(client rest.Interface, metrics *Metrics) *mappings {
 		definitions: definitions{map[schema.GroupVersionKind]*definition{}, map[schema.GroupKind]definitionVersion{}}}
 }
 
-// outdatedAnswers limits the requests to discovery for one kind, which are repeated if the kind was seen to change
-// meanwhile.
+// outdatedAnswers limits the requests to discovery for one kind, which are repeated while their answers are outdated.
 const outdatedAnswers = 3
 
 // of returns the mapping of a kind; apimeta.NoKindMatchError if the kind is not served. Waiting ends with the context.
@@ -134,8 +133,8 @@ func (m *mappings) of(ctx context.Context, gvk schema.GroupVersionKind) (*mappin
 	return nil, fmt.Errorf("the kinds of %s change faster than they can be discovered", gvk.GroupVersion())
 }
 
-// remember takes an answer of discovery, unless it is outdated, and returns the mapping of a kind, nil if the kind is
-// not served.
+// remember stores and returns the mapping of a kind from an answer of discovery; nil if the kind is not served. fresh
+// is false if the answer is outdated.
 func (m *mappings) remember(gvk schema.GroupVersionKind, answer discovered) (served *mapping, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,8 +164,8 @@ func notServed(gvk schema.GroupVersionKind) error {
 	return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// discoverOnce requests the kinds of a group and version, once for all callers at the same time. A group that does not
-// exist has none.
+// discoverOnce requests the kinds of a group and version; concurrent callers share one request. A group that does not
+// exist has no kinds.
 func (m *mappings) discoverOnce(ctx context.Context, gv schema.GroupVersion) (discovered, error) {
 	m.mu.Lock()
 	changes := m.changes
@@ -184,7 +183,7 @@ func (m *mappings) discoverOnce(ctx context.Context, gv schema.GroupVersion) (di
 	}
 }
 
-// discover works for all waiting callers, so that it ends with none of their contexts.
+// discover works for all waiting callers, so it does not use the context of one of them.
 func (m *mappings) discover(gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discoveryTimeout)
 	defer cancel()
@@ -194,7 +193,7 @@ func (m *mappings) discover(gv schema.GroupVersion) ([]metav1.APIResource, error
 	return resources.APIResources, err
 }
 
-// forget ends the mapping of a kind if it is still this one.
+// forget removes the mapping of a kind if it is still this one.
 func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,7 +203,7 @@ func (m *mappings) forget(gvk schema.GroupVersionKind, was *mapping) {
 	}
 }
 
-// forgetKind ends the mappings of a kind in all versions, whose definition is gone.
+// forgetKind removes the mappings of a kind in all versions, because its definition is gone.
 func (m *mappings) forgetKind(gk schema.GroupKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,8 +212,8 @@ func (m *mappings) forgetKind(gk schema.GroupKind) {
 	maps.DeleteFunc(m.byKind, func(gvk schema.GroupVersionKind, _ *mapping) bool { return gvk.GroupKind() == gk })
 }
 
-// with calls do with the mapping of a kind. If the API server answers that the path does not exist, the mapping has
-// ended: with looks the kind up anew, and calls do once more if the kind is served elsewhere now.
+// with calls do with the mapping of a kind. If the API server answers that the path does not exist, with removes the
+// mapping, looks the kind up again, and calls do once more if the mapping has changed.
 func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do func(*mapping) error) error {
 	served, err := m.of(ctx, gvk)
 	if err != nil {
@@ -235,8 +234,8 @@ func (m *mappings) with(ctx context.Context, gvk schema.GroupVersionKind, do fun
 	return do(now)
 }
 
-// notServedYetError means that discovery names a kind and the API server has nothing at its path, as for a moment when
-// a CustomResourceDefinition comes or goes. It is unknown whether an object exists.
+// notServedYetError means that discovery lists a kind but its path does not exist, as for a moment when a
+// CustomResourceDefinition is created or deleted. It is unknown whether an object exists.
 type notServedYetError struct{ error }
 
 func (e *notServedYetError) Unwrap() error { return e.error }
@@ -264,8 +263,8 @@ func (m *mappings) versions(ctx context.Context, group string) ([]string, error)
 	return versions, nil
 }
 
-// Served returns the version in which a kind is served: the given one, if it is, else another one, whose objects are
-// the same (MRD-13); apimeta.NoKindMatchError if the kind is not served at all.
+// Served returns a version in which a kind is served: the given one if possible, otherwise another one, which has the
+// same objects (MRD-13). The error is apimeta.NoKindMatchError if the kind is not served at all.
 func (c *Client) Served(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	_, err := c.mappings.of(ctx, gvk)
 	if !apimeta.IsNoMatchError(err) {
@@ -313,7 +312,7 @@ func (c *Client) Resizes(ctx context.Context, gvk schema.GroupVersionKind) bool 
 	return err == nil && served.resizes
 }
 
-// Gone reports whether the error means that the object can't be there: not found, or its kind is not served.
+// Gone reports whether the error means that the object does not exist: it was not found, or its kind is not served.
 func Gone(err error) bool {
 	var notYet *notServedYetError
 	return !errors.As(err, &notYet) && (isNotFound(err) || apimeta.IsNoMatchError(err))

@@ -15,7 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/schema"
 )
 
-// View decides how much of the objects of a kind is watched, and which parts of them decide about drift.
+// View decides whether entire objects of a kind are watched or only their metadata, and which parts of them count for
+// drift.
 type View struct {
 	Health healthcheck.Options
 
@@ -23,8 +24,8 @@ type View struct {
 	selector labels.Selector
 }
 
-// wholeForDrift are kinds whose status changes while no managed field does, and that have no generation to tell the
-// two apart.
+// wholeForDrift are kinds without a generation, for which metadata does not show whether a managed field or only the
+// status has changed.
 var wholeForDrift = map[runtimeschema.GroupKind]bool{
 	{Kind: "Service"}: true, {Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true,
 	{Kind: "PersistentVolume"}: true,
@@ -42,12 +43,12 @@ var generationCovers = map[string]bool{
 	"admissionregistration.k8s.io": true,
 }
 
-// Whole reports whether the whole objects of a kind are watched, not only their metadata.
+// Whole reports whether entire objects of a kind are watched, not only their metadata.
 func (v View) Whole(gvk runtimeschema.GroupVersionKind) bool {
 	return wholeForDrift[gvk.GroupKind()] || v.Health.NeedsWholeObject(gvk)
 }
 
-// Observation returns the observation of a whole object.
+// Observation returns the observation of an object with all its fields.
 func (v View) Observation(object *unstructured.Unstructured) objects.Observation {
 	gvk := object.GroupVersionKind()
 	observation := v.metadata(gvk, object)
@@ -75,7 +76,7 @@ func (v View) metadata(gvk runtimeschema.GroupVersionKind, object metav1.Object)
 	return observation
 }
 
-// content returns an object without the annotations that merging treats as status, which do not decide about drift.
+// content returns an object without the annotations that merging treats as status, which do not count for drift.
 func content(gvk runtimeschema.GroupVersionKind, object map[string]any) map[string]any {
 	status := merge.StatusAnnotations(gvk.GroupKind())
 	annotations, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", "annotations")

@@ -17,15 +17,15 @@ func managerOf(config *rest.Config) string {
 	return name
 }
 
-// Manager returns the field manager of this process, and of its former and later leaders.
+// Manager returns the field manager of this process, which is the same for former and later leaders.
 func (c *Client) Manager() string { return c.manager }
 
-// WroteOrigin reports whether a process like this one wrote the origin of an object. Other controllers copy
-// annotations, for example from Deployments to ReplicaSets, or from Secrets to copies in other Namespaces: by the
-// managed fields, the copies are not ours. Without managed fields nothing is proven.
+// WroteOrigin reports whether a process like this one wrote the origin of an object, according to the managed fields.
+// Other controllers copy annotations, for example from Deployments to ReplicaSets, or from Secrets to copies in other
+// Namespaces. It is false without managed fields.
 func (c *Client) WroteOrigin(object metav1.Object) bool {
 	if metav1.GetControllerOf(object) != nil {
-		return false // Its controller made it, and will make it again.
+		return false // Its controller created it, and would create it again.
 	}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager == c.manager && entry.Subresource == "" && hasOrigin(entry.FieldsV1) {

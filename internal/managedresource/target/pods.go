@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// countPause is the shortest time between two counts of the Pods of a namespace: after a start, and while many
-	// Deployments are rolled out, one count serves all of them.
+	// countPause is the shortest time between two counts of the Pods of a namespace, so that one count serves many
+	// Deployments after a start, or while they are rolled out.
 	countPause = time.Second
-	// countedBySelector is the number of Deployments whose Pods are listed one by one. For more, all Pods of the
-	// namespace are listed once.
+	// countedBySelector is the largest number of Deployments whose Pods are listed separately. For more, all Pods of
+	// the namespace are listed once.
 	countedBySelector = 3
 )
 
@@ -29,11 +29,12 @@ type podCounter struct {
 	client  *Client
 	tracker *objects.Tracker
 
-	// namespaces has the counting of each namespace.
+	// namespaces maps each namespace to its *counting.
 	namespaces sync.Map
 }
 
-// counting are the counts in a namespace; turn is held during a count.
+// counting serializes the counts in a namespace; turn has a value during a count, and began is the start of the last
+// one.
 type counting struct {
 	turn  chan struct{}
 	began time.Time
@@ -80,7 +81,7 @@ func (c *podCounter) count(ctx context.Context, namespace string) error {
 
 func anyVersion(string) error { return nil }
 
-// countAll counts the Pods of Deployments among those that a selector matches: the Pods of their ReplicaSets, and
+// countAll counts, among the Pods that a selector matches, the Pods of Deployments: those of their ReplicaSets, and
 // those without a controller, which are about to be adopted (MRB-30).
 func (c *podCounter) countAll(ctx context.Context, namespace, selector string, deployments []objects.Deployment) error {
 	options := metav1.ListOptions{LabelSelector: selector}
@@ -101,7 +102,8 @@ func (c *podCounter) countAll(ctx context.Context, namespace, selector string, d
 			return nil
 		},
 	}
-	// The Pods come first: one that is created later belongs to a later version of its Deployment.
+	// The Pods are listed before the ReplicaSets: a Pod that is created later belongs to a later version of its
+	// Deployment.
 	if _, err := listPages(ctx, options, pagesOf(c.client.metrics, c.client.core.Pods(namespace).List), pods); err != nil {
 		return err
 	}

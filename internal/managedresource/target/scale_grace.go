@@ -9,15 +9,15 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 )
 
-// InStartupGrace reports whether the autoscalers have been known for less than autoscalerGrace: an autoscaler that
-// went since then, or shortly before, may not be on record.
+// InStartupGrace reports whether the first list of autoscalers was less than autoscalerGrace ago: an autoscaler that
+// was deleted shortly before that list is unknown to this process.
 func (a *Autoscalers) InStartupGrace() bool {
 	a.watches.mu.Lock()
 	defer a.watches.mu.Unlock()
 	return a.inheritedLocked() > 0
 }
 
-// inheritedLocked returns the rest of the grace that may have begun while another process led.
+// inheritedLocked returns the remaining part of a grace that may have begun while another process led.
 func (a *Autoscalers) inheritedLocked() time.Duration {
 	if a.since.IsZero() {
 		return 0
@@ -25,9 +25,9 @@ func (a *Autoscalers) inheritedLocked() time.Duration {
 	return autoscalerGrace - time.Since(a.since)
 }
 
-// Inherits reports whether an object counts as scaled, as its last autoscaler may have gone while another process led:
-// the autoscalers are not known for long, and its replicas were last set through the subresource scale. That ends with
-// the grace, and the object is checked again then.
+// Inherits reports whether an object counts as scaled because its last autoscaler may have been deleted while another
+// process led: this process is in its startup grace, and the replicas were last set through the subresource scale.
+// When the grace ends, the object is checked again.
 func (a *Autoscalers) Inherits(key objects.ID, live metav1.Object) bool {
 	if !isScaled(live) {
 		return false

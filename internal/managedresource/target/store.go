@@ -60,7 +60,7 @@ func (s *store) UpdateResourceVersion(resourceVersion string) {
 	s.active.reached(resourceVersion)
 }
 
-// Replace implements cache.ReflectorStore. The list was reported page by page before.
+// Replace implements cache.ReflectorStore. The list must be empty, because its pages were already reported.
 func (s *store) Replace(objects []any, _ string) error {
 	if len(objects) > 0 {
 		return fmt.Errorf("%d objects were not reported by their list", len(objects))
@@ -96,11 +96,11 @@ func kindDefinedBy(definition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// errRenewed ends a list of a scope that is followed anew.
+// errRenewed ends a list whose session is no longer current.
 var errRenewed = errors.New("the scope is listed anew")
 
-// list reports the complete scope: at the start, and after every gap. The first list after the start has whole objects:
-// they are about to be compared.
+// list reports the complete scope, at the start and after every gap. The first list after the start has entire
+// objects, because they are about to be compared.
 func (s *store) list(ctx context.Context, requests scopeRequests) (string, error) {
 	version := ""
 	err := s.active.list(ctx, func() (err error) {
@@ -109,7 +109,7 @@ func (s *store) list(ctx context.Context, requests scopeRequests) (string, error
 		if err == nil && !s.active.listed(version) {
 			err = errRenewed
 		}
-		s.watches.live.listed(s.scope, err == nil && whole) // Not before the scope is covered: a comparison waits until then.
+		s.watches.live.listed(s.scope, err == nil && whole) // After the scope is covered, for which comparisons wait.
 		return err
 	})
 	return version, err
@@ -136,7 +136,7 @@ func (s *store) listAs(ctx context.Context, requests scopeRequests, whole bool) 
 	return version, nil
 }
 
-// scopeList is a list of a scope that is under way.
+// scopeList is the state of one list of a scope.
 type scopeList struct {
 	*store
 	whole   bool

@@ -20,11 +20,11 @@ const (
 	warnsOfField       warning = "field"
 	warnsOfDeprecation warning = "deprecation"
 	warnsOfPodSecurity warning = "podsecurity"
-	// warnsOfOther has the warnings of webhooks and policies, which choose their texts.
+	// warnsOfOther is the kind of all other warnings, such as those of webhooks and policies, which choose their texts.
 	warnsOfOther warning = "other"
 )
 
-// fieldOf is the form of a warning about a field that the API server drops, or that the object has twice.
+// fieldOf matches a warning about a field that the API server drops, or that the object has twice.
 var fieldOf = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]*)"$`)
 
 // kindOf returns the kind of a warning, and the field that it is about.
@@ -43,8 +43,8 @@ func kindOf(text string) (kind warning, field string) {
 
 type warnedKey struct{}
 
-// WarningsTo returns a context whose writes call report for each object that the API server warns about, with the names
-// of the fields that it drops, and with the kinds of other warnings. A text may quote a value, and is only logged.
+// WarningsTo returns a context with which writes call report for each object that the API server warns about. The
+// message has the dropped fields and the kinds of other warnings. The texts may quote values, and are only logged.
 func WarningsTo(ctx context.Context, report func(message string)) context.Context {
 	return context.WithValue(ctx, warnedKey{}, report)
 }

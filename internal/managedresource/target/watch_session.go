@@ -14,7 +14,7 @@ import (
 
 // scopeRequests are the requests that list and watch a scope.
 type scopeRequests struct {
-	// whole lists whole objects; list lists them in the form that the watch needs.
+	// whole lists entire objects; list lists what the watch needs, which may be only metadata.
 	whole, list pageFunc
 	watch       func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	expected    runtime.Object
@@ -41,7 +41,7 @@ func pagesOf[L runtime.Object](metrics *Metrics, list func(context.Context, meta
 	}
 }
 
-// follow lists and watches a scope until the context ends, or until its kind is no longer served where it was.
+// follow lists and watches a scope until the context ends, or its mapping is outdated.
 func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *mapping) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -51,7 +51,6 @@ func (w *Watches) follow(ctx context.Context, s scope, a *activeWatch, served *m
 	failed := func(_ string, err error) {
 		watchSession.lost(err)
 		if unserved(err) || apimeta.IsNoMatchError(err) {
-			// The context of the watch has ended.
 			w.client.mappings.forget(s.gvk, served)
 			w.tracker.KindEnded(s.gvk.GroupKind(), store.covers)
 			cancel()

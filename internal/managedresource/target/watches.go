@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// linger keeps the watch of a kind that is no longer in use: contents often leave and come back.
+	// linger is the time for which the watch of a kind is kept when the kind is no longer in use: objects are often
+	// removed and created again.
 	linger = 30 * time.Second
-	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends next to nothing.
+	// minWatchTimeout makes a watch last one to two hours, so that an idle process sends few requests.
 	minWatchTimeout = time.Hour
 )
 
@@ -49,23 +50,23 @@ type Watches struct {
 	live *live
 
 	autoscalers *Autoscalers
-	// after is time.AfterFunc, but for tests.
+	// after is time.AfterFunc, except in tests.
 	after func(time.Duration, func())
 }
 
-// WatchOptions shape the watches.
+// WatchOptions are the options of Watches.
 type WatchOptions struct {
 	Namespaces    []string
 	LabelSelector string
 	View          View
-	// Disabled watches nothing (OLD-31).
+	// Disabled disables all watches (OLD-31).
 	Disabled bool
 	// Metrics may be nil: then no metrics are exposed.
 	Metrics *Metrics
 	Log     logr.Logger
 }
 
-// NewWatches returns watches that start when Start is called.
+// NewWatches returns Watches, which begin when Start is called.
 func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watches {
 	if options.Metrics == nil {
 		options.Metrics = NewMetrics(prometheus.NewRegistry())
@@ -77,7 +78,7 @@ func NewWatches(client *Client, l *objects.Tracker, options WatchOptions) *Watch
 		after: func(wait time.Duration, do func()) { time.AfterFunc(wait, do) },
 	}
 	w.autoscalers = newAutoscalers(w)
-	w.view.selector, _ = labels.Parse(options.LabelSelector) // It has a valid value.
+	w.view.selector, _ = labels.Parse(options.LabelSelector) // The value of the label is valid.
 	return w
 }
 
@@ -93,7 +94,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// TakeLocks takes and releases each lock once, so that a probe notices one that is held for ever (PRC-59).
+// TakeLocks takes and releases each lock once, so that a probe detects a lock that is never released (PRC-59).
 func (w *Watches) TakeLocks() {
 	w.Covered(objects.Ref{})
 	w.autoscalers.Scales([]objects.ID{{}})
@@ -106,7 +107,7 @@ func (w *Watches) View() View { return w.view }
 // Autoscalers returns the index of horizontally scaled objects.
 func (w *Watches) Autoscalers() *Autoscalers { return w.autoscalers }
 
-// Track sets the objects of a ManagedResource, in the tracker and for the watches.
+// Track sets the objects of a ManagedResource in the tracker, and starts and stops the watches of their kinds.
 func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	w.tracker.Track(owner, refs)
 	w.mu.Lock()
@@ -130,7 +131,7 @@ func (w *Watches) Track(owner objects.Owner, refs []objects.Ref) {
 	}
 }
 
-// scopesOf returns the scopes that report objects.
+// scopesOf returns the scopes whose watches report the objects.
 func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	wanted := map[scope]struct{}{}
 	for _, ref := range refs {
@@ -139,7 +140,8 @@ func (w *Watches) scopesOf(refs []objects.Ref) map[scope]struct{} {
 	return wanted
 }
 
-// Served reports that an object of a kind was just written, so that a watch need not wait for the kind any longer.
+// Served handles a write of an object, which proves that its kind is served: a watch that waits for the kind need not
+// wait any longer.
 func (w *Watches) Served(ref objects.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +150,7 @@ func (w *Watches) Served(ref objects.Ref) {
 	}
 }
 
-// Covered reports whether a change of the object would be noticed.
+// Covered reports whether a watch would now report a change of the object.
 func (w *Watches) Covered(ref objects.Ref) bool { return w.scopeCovered(w.scopeOf(ref)) }
 
 func (w *Watches) scopeCovered(s scope) bool {
@@ -158,9 +160,9 @@ func (w *Watches) scopeCovered(s scope) bool {
 	return a != nil && a.covers()
 }
 
-// AwaitCovered reports whether a change of the object would be noticed. While the first list of its kind is under way,
-// or the list after the end of a watch, AwaitCovered waits for it, for listedWithin or listedAgainWithin: a read in the
-// meantime would only return what the list is about to report.
+// AwaitCovered reports whether a watch would report a change of the object. It waits up to listedWithin for the first
+// list of the kind, and up to listedAgainWithin for the list after the end of a watch: a read would only return what
+// the list is about to report.
 func (w *Watches) AwaitCovered(ctx context.Context, ref objects.Ref) bool {
 	return w.awaitScope(ctx, w.scopeOf(ref))
 }
@@ -184,13 +186,13 @@ func (w *Watches) scopeOf(ref objects.Ref) scope {
 // watchedIn returns the namespace of the watch that reports a namespace, empty for the watch of all namespaces.
 func (w *Watches) watchedIn(namespace string) string {
 	if len(w.namespaces) > 0 && !slices.Contains(w.namespaces, metav1.NamespaceAll) {
-		// Only namespaces with managed objects are watched, configured ones and others alike (MRB-37).
+		// Only namespaces with managed objects are watched, whether they are configured or not (MRB-37).
 		return namespace
 	}
 	return ""
 }
 
-// use begins to watch a scope that is watched until the process ends.
+// use watches a scope from the first call until the process ends.
 func (w *Watches) use(s scope, once *sync.Once) *activeWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,8 +247,8 @@ func (w *Watches) runLocked(s scope, a *activeWatch) {
 	go w.run(ctx, s, a)
 }
 
-// run watches one scope: it waits until the kind is served, and then follows it, until it is served elsewhere or no
-// more.
+// run watches one scope: it waits until the kind is served, follows the scope until the mapping is outdated, and
+// starts again.
 func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 	log := w.log.WithValues("groupVersionKind", s.gvk.String())
 	for ctx.Err() == nil {
@@ -261,7 +263,7 @@ func (w *Watches) run(ctx context.Context, s scope, a *activeWatch) {
 		default:
 			w.follow(ctx, s, a, served)
 		}
-		// A kind whose objects cannot be read is not asked for again and again: nothing but another definition changes that.
+		// A kind whose objects cannot be read is not looked up periodically: only a new definition can change that.
 		a.waits.Store(err != nil || !served.unreadable)
 		select {
 		case <-ctx.Done():

@@ -1,5 +1,5 @@
-// Package agent has the facts that decide about the agents of nodes: the deciding parts of Machines, Nodes and the
-// Secrets with configurations of operating systems.
+// Package agent has the facts by which the requests of node agents are decided: a few fields of Machines, of Nodes
+// and of the Secrets with configurations of operating systems.
 package agent
 
 import (
@@ -11,17 +11,20 @@ import (
 )
 
 const (
-	// SecretLabel names, on node templates of Machines and on Nodes, the Secret with the configuration of the operating system.
+	// SecretLabel is the label of node templates of Machines, and of Nodes, that names the Secret with the
+	// configuration of the operating system.
 	SecretLabel = "worker.gardener.cloud/gardener-node-agent-secret-name"
-	// PoolLabel names the worker pool, on Nodes and on the Secrets with configurations of operating systems, which it marks.
+	// PoolLabel is the label with the name of the worker pool, on Nodes and on the Secrets with configurations of
+	// operating systems, which it marks.
 	PoolLabel     = "worker.gardener.cloud/pool"
 	hostnameLabel = "kubernetes.io/hostname"
 )
 
 // Machine has the names of a Machine's Node and configuration.
 type Machine struct {
-	// Node is the name of the Node that the Machine has become, empty before. It is the name of the host, too: a kubelet registers its Node
-	// under the name of its host. machine-controller-manager writes it as soon as the infrastructure has the machine.
+	// Node is the name of the Machine's Node, empty until it has one. It is also the name of the host: a kubelet
+	// registers its Node under the name of its host. machine-controller-manager writes it as soon as the
+	// infrastructure has the machine.
 	Node string
 	// Secret is the name of the Secret with the configuration of the Machine's operating system.
 	Secret string
@@ -33,24 +36,25 @@ func MachineOf(m *machinev1alpha1.Machine) Machine {
 }
 
 // Node identifies a Node whose agent has no Machine. The agent may patch its Node, so the labels of the first
-// observation count until the Node goes. A label that was missing then never counts: the agent may have added it.
+// observation count until the Node is deleted. A label that was missing then never counts: the agent may have added
+// it.
 type Node struct {
 	// UID distinguishes a Node from a later one of the same name.
 	UID string
-	// Hostname, Pool and FirstSecret are the labels as they were first, empty if there were none.
+	// Hostname, Pool and FirstSecret are the labels as they were first observed, empty if they were missing.
 	Hostname, Pool, FirstSecret string
-	// Secret is the value of SecretLabel now. It changes with each new configuration of the pool.
+	// Secret is the present value of SecretLabel. It changes with each new configuration of the pool.
 	Secret string
 }
 
-// NodeOf returns the facts about a Node that is seen for the first time.
+// NodeOf returns the facts about a Node that is observed for the first time.
 func NodeOf(n *kubernetes.Node) Node {
 	secret := n.Labels[SecretLabel]
 	return Node{UID: string(n.UID), Hostname: n.Labels[hostnameLabel], Pool: n.Labels[PoolLabel], FirstSecret: secret, Secret: secret}
 }
 
-// After returns the facts about a Node that was seen before. A Node that cannot be decoded comes without a UID and is
-// taken for the earlier one.
+// After returns the facts about a Node that was observed before. A Node that cannot be decoded has no UID, and counts
+// as the earlier one.
 func (n Node) After(before Node) Node {
 	if n.UID != "" && n.UID != before.UID {
 		return n
@@ -66,13 +70,13 @@ type Reference struct {
 	HostName *string
 }
 
-// IsFor reports whether a reference is for a host; without a known name only references for all hosts are.
+// IsFor reports whether a reference is for a host. Without a known name, only references for all hosts are.
 func (r Reference) IsFor(host string) bool {
 	return r.HostName == nil || host != "" && *r.HostName == host
 }
 
-// ReferencesOf returns the references of a Secret with the configuration of an operating system (9.6). The error
-// repeats nothing of the content.
+// ReferencesOf returns the references of a Secret with the configuration of an operating system (9.6). The error has
+// none of the content.
 func ReferencesOf(s *kubernetes.Secret) ([]Reference, error) {
 	content, found := s.Data[extensionsv1alpha1.OperatingSystemConfigKey]
 	if !found {

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// ErrUnseen reports an object that has not been seen yet, and was not to be read.
+// ErrUnseen reports an object that was not observed yet, and must not be read.
 var ErrUnseen = errors.New("the object has not been seen yet, and is not read")
 
 type withoutReads struct{}
 
-// WithoutReads is a context for questions that send no request.
+// WithoutReads returns a context for decisions that must not send a request.
 func WithoutReads(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutReads{}, true)
 }
 
-// MayRead reports whether a question may send a request.
+// MayRead reports whether a decision may send a request.
 func MayRead(ctx context.Context) bool { return ctx.Value(withoutReads{}) == nil }

@@ -24,13 +24,15 @@ const Name = "node-agent-authorizer"
 // Authorizer is the node-agent authorizer of one shoot.
 type Authorizer struct {
 	View View
-	// ByMachine is set if agents are known by their Machines; else they are known by their Nodes (9.4).
+	// ByMachine is set if agents are identified by their Machines; otherwise they are identified by their Nodes
+	// (9.4).
 	ByMachine bool
 	// AllowWatchAll lets agents watch all Nodes (C9).
 	AllowWatchAll bool
-	// Shadow is the policy by which each request is decided, too, without any effect (shadow.go); nil means that there is none.
+	// Shadow is the policy that also decides each request, without any effect (shadow.go); nil means that there is
+	// none.
 	Shadow *Policy
-	// Differences counts and logs where the shadow policy decides differently.
+	// Differences counts and logs the decisions of the shadow policy that differ.
 	Differences *authorization.Differences
 	Log         logr.Logger
 	Metrics     *Metrics
@@ -38,15 +40,14 @@ type Authorizer struct {
 
 var _ authorizer.Authorizer = &Authorizer{}
 
-// request is a request under decision.
 type request struct {
 	view                     View
 	byMachine, allowWatchAll bool
 	user, identity           string
 	verb, namespace, name    string
 	attributes               authorizer.Attributes
-	// policy is the shadow policy; asShadow is set if it makes the decision, and differs if its decision may be
-	// another one (shadow.go).
+	// policy is the shadow policy. asShadow is set if it makes the decision, and differs if its decision may differ
+	// (shadow.go).
 	policy            *Policy
 	asShadow, differs bool
 }
@@ -86,7 +87,7 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// IsAgent reports whether a user is an agent; about others there is no opinion at any time (NA-1).
+// IsAgent reports whether a user is an agent. For other users there is never an opinion (NA-1).
 func IsAgent(who user.Info) bool {
 	_, is := identityOf(who)
 	return is
@@ -103,7 +104,7 @@ func identityOf(who user.Info) (string, bool) {
 
 func (a *Authorizer) decide(ctx context.Context, identity string, attributes authorizer.Attributes) (decision, error) {
 	if identity == "" || !attributes.IsResourceRequest() {
-		return decision{}, nil // An agent of nothing (NA-2), or no resource (NA-3).
+		return decision{}, nil // No name of a Machine or Node (NA-2), or no resource (NA-3).
 	}
 	r := ruleFor(attributes.GetAPIGroup(), attributes.GetResource())
 	switch {
@@ -134,10 +135,10 @@ func (a *Authorizer) request(identity string, attributes authorizer.Attributes) 
 	}
 }
 
-// home is the Node of an agent. Without Machines, labels has what the Node's labels say.
+// home is the Node of an agent. Without Machines, labels has the facts from the Node's labels.
 type home struct {
 	node string
-	// secret is the name of the agent's configuration by its Machine, empty without Machines.
+	// secret is the name of the configuration in the agent's Machine, empty without Machines.
 	secret string
 	labels agent.Node
 }
@@ -185,7 +186,7 @@ func (q *request) secrets(ctx context.Context) ([]string, error) {
 	return q.secretsOfNode(ctx)
 }
 
-// secretsOfMachine follows from the Machine alone, its host included: an agent may write the labels of its Node
+// secretsOfMachine uses only the Machine, also for the host, because an agent may write the labels of its Node
 // (T3-7). A Machine whose host is unknown gets the Secrets for all hosts.
 func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
 	machine, err := q.machine(ctx)
@@ -195,8 +196,8 @@ func (q *request) secretsOfMachine(ctx context.Context) ([]string, error) {
 	return q.withReferences(ctx, []string{machine.Secret}, machine.Node)
 }
 
-// secretsOfNode narrows the configurations to that of the Node as soon as there is one. Before that, the agent's name
-// is the name of its host; afterwards the host is the first observed value of the Node's label.
+// secretsOfNode limits the configurations to that of the Node as soon as the Node exists. Before that, the agent's
+// name is the name of its host; afterwards the host is the first observed value of the Node's label.
 func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 	node, found, err := q.view.Node(ctx, q.identity)
 	if err != nil {
@@ -226,8 +227,7 @@ func (q *request) secretsOfNode(ctx context.Context) ([]string, error) {
 }
 
 // configurationOf returns the configuration of a Node's pool: the present value of its label, or else the first one.
-// An agent that changes the label gets no configuration of another pool, and new configurations of its own pool come
-// by the label.
+// An agent that changes the label gets no configuration of another pool, but new configurations of its own pool.
 func (q *request) configurationOf(ctx context.Context, node agent.Node) (string, error) {
 	for _, secret := range []string{node.Secret, node.FirstSecret} {
 		if secret == "" {
@@ -252,7 +252,7 @@ func (q *request) poolOf(ctx context.Context, secret string) (string, bool, erro
 	return pool, is, nil
 }
 
-// withReferences follows each configuration's name with the Secrets that it refers to for this host (9.6).
+// withReferences adds, after the name of each configuration, the Secrets that it refers to for this host (9.6).
 func (q *request) withReferences(ctx context.Context, configurations []string, host string) ([]string, error) {
 	var names []string
 	var failed error

@@ -2,7 +2,7 @@ package rules
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics of decisions. Nil counts nothing.
+// Metrics counts decisions; nil counts nothing.
 type Metrics struct{ decisions *prometheus.CounterVec }
 
 // NewMetrics registers the metrics.

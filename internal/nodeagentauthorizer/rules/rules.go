@@ -33,19 +33,19 @@ type rule struct {
 	group, resource string
 	verbs           []string
 	subresources    []string
-	// says describes the allowed objects, for the reference page; object decides. Nil means any object.
+	// says describes the allowed objects on the reference page, and object checks the object. Nil allows any object.
 	says   string
 	object func(ctx context.Context, q *request) (decision, error)
 }
 
-// rules is the table (section 9.3 of the authorization contract). Requests that it does not allow are denied, and no other authorizer is asked
-// (NA-4). Errors deny, too (B-1). In this order:
+// rules is the table (section 9.3 of the authorization contract). Requests that it does not allow are denied, without
+// calling other authorizers (NA-4). Errors deny, too (B-1). In this order:
 //
 //	NA-1   the user is no agent, by name and group: no opinion
-//	NA-2   the name says of no Machine or Node: deny
+//	NA-2   the name has no Machine or Node: deny
 //	NA-3   no resource, or none of the table: deny
 //	       the subresource, then the verb, is not in the rule: deny
-//	       the object is not as the rule says: deny
+//	       the object is not one that the rule allows: deny
 //	NA-5   CertificateSigningRequests: create any, get those that the agent itself made
 //	NA-6   Events: create and patch any
 //	NA-7   Leases in kube-system: the own one, that of the own roll-out; create also without a name (C10)
@@ -78,7 +78,7 @@ func ruleFor(group, resource string) *rule {
 	return nil
 }
 
-// decision is a decision: allowed, or denied for a reason.
+// decision is the result for a request: allowed, or denied with a reason.
 type decision struct {
 	allowed bool
 	reason  string
@@ -128,8 +128,9 @@ func ownLease(ctx context.Context, q *request) (decision, error) {
 	return denied("this gardener-node-agent can only access leases [%s] in %q namespace", strings.Join(names, " "), kubeSystem)
 }
 
-// rollout returns the name of the Lease by which agents of one configuration agree on a roll-out: the name of the configuration. What
-// comes from a Node's label must be one, and look like one: the agent may write the label, and other Leases of kube-system are not its own.
+// rollout returns the name of the Lease with which agents of one configuration coordinate a roll-out: the name of the
+// configuration. A name from a Node's label must be that of a configuration, and have its form: the agent may write
+// the label, and must not reach other Leases of kube-system.
 func (q *request) rollout(ctx context.Context, home home) (string, error) {
 	if q.byMachine {
 		return home.secret, nil
@@ -141,8 +142,8 @@ func (q *request) rollout(ctx context.Context, home home) (string, error) {
 	return configuration, nil
 }
 
-// ownNode lets an agent see all Nodes while it looks for its own: it knows no more than its host's name before the kubelet has registered
-// the Node. Where the list is allowed a watch shows the same.
+// ownNode lets an agent list all Nodes while it looks for its own: it has only its host's name before the kubelet has
+// registered the Node. Where the list is allowed a watch is allowed, too, because it shows the same.
 func ownNode(ctx context.Context, q *request) (decision, error) {
 	if q.verb == "list" || q.verb == "watch" && q.watchesAll() {
 		return q.ifMachine(ctx)
@@ -161,7 +162,7 @@ func ownNode(ctx context.Context, q *request) (decision, error) {
 	return allowed, nil
 }
 
-// ifMachine allows what needs no object, but that the agent's Machine has not gone.
+// ifMachine allows requests that need no object, unless the agent's Machine was deleted.
 func (q *request) ifMachine(ctx context.Context) (decision, error) {
 	if q.byMachine {
 		if _, err := q.machine(ctx); err != nil {
@@ -210,7 +211,7 @@ func ownPod(ctx context.Context, q *request) (decision, error) {
 }
 
 // ownSecret checks the names that need no configuration first: an error in a configuration must not block the agent
-// from them. An agent whose Machine is gone has no right to them any more (9.4).
+// from them. An agent whose Machine was deleted has no right to them any more (9.4).
 func ownSecret(ctx context.Context, q *request) (decision, error) {
 	inside := q.namespace == kubeSystem && q.name != ""
 	if inside && slices.Contains(staticSecrets, q.name) {

@@ -9,14 +9,14 @@ import (
 	"github.com/espalier-project/espalier/internal/nodeagentauthorizer/agent"
 )
 
-// Policy has the configurable rights of agents. Nil fields are as in the policy that answers.
+// Policy has the configurable rights of agents. Nil fields have the values of the policy in effect.
 type Policy struct {
 	// AllowWatchAll lets agents watch all Nodes; Selectors checks the selectors of list and watch requests for Pods.
 	AllowWatchAll, Selectors *bool
 }
 
-// A shadow policy decides about the same requests without any effect (SHD-1), and only where the decision asks a question about the policy. It
-// sends no request: where an object has not been seen yet, it is undecided.
+// A shadow policy decides about the same requests without any effect (SHD-1), and only if the decision depends on the
+// policy. It sends no request: for an object that was not observed yet, it is undecided.
 
 // shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
@@ -25,12 +25,12 @@ type shadowed struct {
 	reason         string
 }
 
-// watchesAll reports whether agents watch all Nodes. It notes whether the shadow policy says something else.
+// watchesAll reports whether agents watch all Nodes. It records whether the shadow policy differs.
 func (q *request) watchesAll() bool {
 	return q.either(q.allowWatchAll, func(p *Policy) *bool { return p.AllowWatchAll })
 }
 
-// checksSelectors reports whether selectors are looked at. It notes whether the shadow policy says something else.
+// checksSelectors reports whether selectors are checked. It records whether the shadow policy differs.
 func (q *request) checksSelectors(ctx context.Context) (bool, error) {
 	checked, err := q.view.Selectors(ctx)
 	return q.either(checked, func(p *Policy) *bool { return p.Selectors }), err
@@ -51,7 +51,7 @@ func (q *request) either(answers bool, shadow func(*Policy) *bool) bool {
 	return answers
 }
 
-// decideAsShadow asks the rule about the object once more, by the shadow policy.
+// decideAsShadow calls the rule's function once more, with the shadow policy.
 func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shadowed {
 	again := *q
 	again.asShadow = true
@@ -70,7 +70,7 @@ func decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shad
 	return s
 }
 
-// countShadow counts and logs what the shadow policy decides differently.
+// countShadow counts and logs a decision of the shadow policy that differs.
 func (a *Authorizer) countShadow(v decision, attributes authorizer.Attributes) {
 	if v.shadow.outcome == authorization.Same || a.Differences == nil {
 		return

@@ -7,10 +7,10 @@ import (
 )
 
 // View is the known state of the clusters. Each method reports whether the object exists; an error means that this is
-// not known. The context names the agent on whose behalf it is called (ratelimit.WithClient).
+// unknown. The context has the agent for which the method is called (ratelimit.WithClient).
 type View interface {
 	Machine(ctx context.Context, name string) (agent.Machine, bool, error)
-	// Node returns the facts about a Node. Where there are Machines, only whether it exists counts.
+	// Node returns the facts about a Node. If there are Machines, the only fact is that it exists.
 	Node(ctx context.Context, name string) (agent.Node, bool, error)
 	// NodeOfPod returns the Node that a Pod is bound to.
 	NodeOfPod(ctx context.Context, namespace, name string) (string, bool, error)
@@ -18,10 +18,10 @@ type View interface {
 	UserOfCertificateRequest(ctx context.Context, name string) (string, bool, error)
 	// Configurations returns the names of the Secrets in kube-system that hold configurations of operating systems.
 	Configurations(ctx context.Context) ([]string, error)
-	// PoolOf returns the pool that the label of such a Secret names, and whether the Secret is one of them.
+	// PoolOf returns the pool in the label of such a Secret, and whether the Secret is one of them.
 	PoolOf(ctx context.Context, secret string) (pool string, is bool, err error)
 	// References returns the references of such a Secret. It returns an error if its content cannot be read.
 	References(ctx context.Context, secret string) ([]agent.Reference, bool, error)
-	// Selectors reports whether the API server sends selectors and they are to be looked at.
+	// Selectors reports whether the API server sends selectors and they have to be checked.
 	Selectors(ctx context.Context) (bool, error)
 }

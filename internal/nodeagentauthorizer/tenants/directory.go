@@ -1,6 +1,6 @@
 // Package tenants serves many shoots from a folder with a file for each: <name>.yaml is served under …/<name>. The
-// folder is read again now and then; a shoot whose files changed is followed anew, and answers from its former view
-// until the new one is complete.
+// folder is read again periodically. If the files of a shoot change, a new view of it is made, and the former view
+// serves it until the new one is complete.
 package tenants
 
 import (
@@ -23,22 +23,23 @@ import (
 // period is the interval of reading the folder: mounted Secrets change within a minute anyway.
 const period = 5 * time.Second
 
-// Handler answers for one shoot.
+// Handler serves one shoot.
 type Handler struct {
 	http.Handler
-	// Ready reports whether it knows everything yet.
+	// Ready reports whether the handler has all data.
 	Ready func() bool
-	// Ended reports whether it follows the shoot no more, as that exceeded its limits. Then the shoot is served anew.
+	// Ended reports whether the handler has stopped following the shoot because it exceeded its limits. Then the
+	// shoot is served anew.
 	Ended func() bool
 }
 
-// Options are all that a Directory needs; each is required.
+// Options are the dependencies of a Directory; each is required.
 type Options struct {
-	// Path is that of the folder.
+	// Path is the path of the folder.
 	Path string
 	// Serve begins to serve a shoot until the context ends.
 	Serve func(ctx context.Context, name string, entry *config.ShootEntry) (Handler, error)
-	// Absent answers for a shoot that is not served.
+	// Absent returns the handler for a shoot that is not served.
 	Absent func(name string) http.Handler
 	Clock  clock.Clock
 	Log    logr.Logger
@@ -54,14 +55,13 @@ type Directory struct {
 	shoots, next map[string]*served
 }
 
-// served is a shoot that is served.
 type served struct {
 	Handler
 	digest [sha256.Size]byte
 	stop   context.CancelFunc
 }
 
-// New returns a folder of shoots, none of which is served before Start.
+// New returns a folder of shoots. It serves none before Start.
 func New(o Options) *Directory {
 	return &Directory{Options: o, shoots: map[string]*served{}, next: map[string]*served{}}
 }

@@ -13,8 +13,8 @@ import (
 // suffix is the file extension of entries.
 const suffix = ".yaml"
 
-// readEntry reads the files of a shoot in a folder, its entry and its kubeconfig; the digest changes with either. A relative path of the
-// kubeconfig begins at the folder.
+// readEntry reads the files of a shoot in a folder, its entry and its kubeconfig; the digest changes with either. A
+// relative path of the kubeconfig is relative to the folder.
 func readEntry(folder, name string) (*config.ShootEntry, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
 	content, err := os.ReadFile(filepath.Join(folder, name+suffix))

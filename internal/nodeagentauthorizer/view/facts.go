@@ -12,16 +12,17 @@ import (
 const (
 	// pause is the time after which a shoot that exceeds its limits is read anew.
 	pause = time.Minute
-	// bytesPerPage of the pages that a list may have bounds what is known of a shoot: 260 bytes for each object.
+	// bytesPerPage is the limit, for each page that a list may have, of the facts about a shoot: 260 bytes for each
+	// object.
 	bytesPerPage = 128 << 10
-	// factBytes is the size of a fact without its texts.
+	// factBytes is the size of a fact without its strings.
 	factBytes = 96
 )
 
-// facts are a few words of each object of a kind.
+// facts are a few strings of each object of a kind.
 type facts[K comparable, W any] struct {
 	known map[K]W
-	// bytes is the size of all of them, and of the size of the texts of one.
+	// bytes is the size of all facts, and of computes the size of the strings of one.
 	bytes int
 	of    func(K, W) int
 }
@@ -52,12 +53,12 @@ func (f *facts[K, W]) retain(isThere func(K) bool) {
 	}
 }
 
-// retain removes missing objects from those that are known by name alone.
+// retain removes missing objects from facts that are indexed by name alone.
 func retain[W any](f *facts[string, W], namespace string) func(reflector.Names) {
 	return func(names reflector.Names) { f.retain(func(name string) bool { return names.Has(namespace, name) }) }
 }
 
-// forget begins without any fact.
+// forget removes all facts.
 func (v *View) forget() {
 	text := func(key, value string) int { return len(key) + len(value) }
 	v.machines = factsOf(func(name string, m agent.Machine) int { return len(name) + len(m.Node) + len(m.Secret) })
@@ -90,7 +91,7 @@ func (v *View) checkSize(kind string) {
 	}
 }
 
-// exceed forgets the shoot.
+// exceed removes all facts about a shoot that exceeds its limits, and ends the view.
 func (v *View) exceed(kind string, reason error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

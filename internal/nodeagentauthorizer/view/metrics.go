@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics of views: one for all shoots of a process. Nil counts nothing.
+// Metrics of views, which all shoots of a process share. Nil counts nothing.
 type Metrics struct {
 	lives       *prometheus.CounterVec
 	undecodable *prometheus.CounterVec

@@ -1,7 +1,8 @@
-// Package view has the facts about a shoot that decide about the agents of its nodes: Machines in the source cluster;
-// Nodes, Pods, certificate signing requests and the agents' Secrets in the target cluster. It keeps a few words of
-// each and no object. An object that it has not seen yet is read once before anybody is denied for it. Such reads wait
-// in a queue, in which agents take turns: an agent that asks for missing objects takes nothing from others.
+// Package view has the facts about a shoot by which the requests of its agents are decided: about Machines in the
+// source cluster; and about Nodes, Pods, certificate signing requests and the agents' Secrets in the target cluster.
+// It stores a few strings of each object, and not the object. An object that was not observed yet is read once,
+// before a request is denied because of it. These reads wait in a queue in which agents take turns, so that an agent
+// that causes many reads does not delay others.
 package view
 
 import (
@@ -37,20 +38,21 @@ type SelectorMode string
 const (
 	SelectorsNever  SelectorMode = "Never"
 	SelectorsAlways SelectorMode = "Always"
-	// SelectorsAuto means: when the target's API server sends them.
+	// SelectorsAuto checks selectors if the target's API server sends them.
 	SelectorsAuto SelectorMode = "Auto"
 )
 
-// Options shape a view.
+// Options are the options of a view.
 type Options struct {
 	// Source has the Machines in MachineNamespace; it is not needed if that is empty.
 	Source           cluster.Connection
 	MachineNamespace string
 	Target           cluster.Connection
-	// Bounds limit what the target takes, if the process serves other shoots, too; a shoot beyond them has no data.
+	// Bounds limit the memory and the time for the target, if the process serves several shoots. The view of a shoot
+	// that exceeds them has no data.
 	Bounds    *reflector.Bounds
 	Selectors SelectorMode
-	// Shoot is its name in metrics, empty where there is one only.
+	// Shoot is the name of the shoot in metrics, empty if there is only one.
 	Shoot   string
 	Metrics *Metrics
 	Clock   clock.Clock
@@ -77,14 +79,14 @@ type View struct {
 	over chan struct{}
 
 	mu sync.RWMutex
-	// exceeded is the limit that the shoot exceeds; nothing is known of it then.
+	// exceeded is the limit that the shoot exceeds. The view has no facts then.
 	exceeded       error
 	machines       facts[string, agent.Machine]
 	nodes          facts[string, agent.Node]
 	pods           facts[podKey, string]
 	requests       facts[string, string]
 	configurations facts[string, configuration]
-	// names are Node names and namespaces, which thousands of Pods have in common.
+	// names are Node names and namespaces, which thousands of Pods share.
 	names map[string]string
 }
 
@@ -100,7 +102,7 @@ type configuration struct {
 	err    error
 }
 
-// liveTimeout bounds one live read: a fifth of kube-apiserver's wait for a decision.
+// liveTimeout limits one live read to a fifth of the time that kube-apiserver waits for a decision.
 const liveTimeout = 2 * time.Second
 
 // New returns a view that follows nothing yet.
@@ -139,22 +141,22 @@ func New(o Options) (*View, error) {
 	return v, nil
 }
 
-// ByMachine reports whether agents are known by their Machines.
+// ByMachine reports whether agents are identified by their Machines.
 func (v *View) ByMachine() bool { return v.machineNamespace != "" }
 
-// SourceSynced and TargetSynced report whether all that there was at the start is known.
+// SourceSynced reports whether all objects that existed in the source at the start are known.
 func (v *View) SourceSynced() bool { return len(v.SourceAwaited()) == 0 }
 
 // TargetSynced is SourceSynced for the target cluster.
 func (v *View) TargetSynced() bool { return len(v.TargetAwaited()) == 0 }
 
-// SourceAwaited returns the names of the kinds of the source of which not everything is known yet.
+// SourceAwaited returns the names of the source's kinds whose objects are not all known yet.
 func (v *View) SourceAwaited() []string { return reflector.Awaited(v.source) }
 
 // TargetAwaited is SourceAwaited for the target cluster.
 func (v *View) TargetAwaited() []string { return reflector.Awaited(v.target) }
 
-// Synced says both.
+// Synced reports whether there are data about the shoot (Ready).
 func (v *View) Synced() bool { return v.Ready() == nil }
 
 var errNotSynced = errors.New("not synced yet")
@@ -175,7 +177,7 @@ func (v *View) Ready() error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers.
 func (v *View) NeedLeaderElection() bool { return false }
 
-// Start follows the clusters until the context ends, or for a while after the shoot has exceeded its limits.
+// Start follows the clusters until the context ends, or until a pause after the shoot has exceeded its limits.
 func (v *View) Start(ctx context.Context) error {
 	following, end := context.WithCancel(ctx)
 	defer end()
@@ -197,7 +199,7 @@ func (v *View) Start(ctx context.Context) error {
 	return nil
 }
 
-// table keeps one word of each object of a kind.
+// table stores one string of each object of a kind.
 type table[T runtime.Object] struct {
 	set    func(T)
 	remove func(namespace, name string)
@@ -274,10 +276,11 @@ func (v *View) follow(c clock.Clock) {
 	add(&v.target, kind)
 }
 
-// tidyFrom is the number of Pods from which on the lists of the start are worth giving back: below, they are a few megabytes.
+// tidyFrom is the number of Pods from which freeing the memory of the first lists is worthwhile: with fewer it is a
+// few megabytes.
 const tidyFrom = 5000
 
-// tidy gives back what the first lists needed.
+// tidy frees the memory that the first lists needed.
 func (v *View) tidy() {
 	v.mu.RLock()
 	many := len(v.pods.known) >= tidyFrom
@@ -293,13 +296,13 @@ func configurationOf(s *kubernetes.Secret) configuration {
 	return configuration{references, pool, marked, err}
 }
 
-// namesKept bounds the kept names: Nodes and namespaces come and go.
+// namesKept limits the stored names, because Nodes and namespaces are created and deleted.
 const (
 	namesKept = 20_000
 	nameKept  = 253
 )
 
-// same returns the one copy of a name that many have.
+// same returns the shared copy of a name.
 func (v *View) same(name string) string {
 	if len(name) > nameKept {
 		return name
@@ -314,17 +317,17 @@ func (v *View) same(name string) string {
 	return name
 }
 
-// state is the knowledge about an object.
+// state describes how much is known about an object.
 type state int
 
 const (
 	unknown state = iota
-	// incomplete means that something may have come that was not seen yet, such as the Node of a Machine.
+	// incomplete means that a part may be missing that was not observed yet, such as the Node of a Machine.
 	incomplete
 	complete
 )
 
-// lookup returns the known facts about an object, or reads it once. If that fails, the known facts must do.
+// lookup returns the known facts about an object, or reads it once. If that fails, it returns the known facts.
 func lookup[T any, P interface {
 	*T
 	runtime.Object
@@ -346,7 +349,7 @@ func lookup[T any, P interface {
 	return word(object), true, nil
 }
 
-// stateOf is for objects that are complete as soon as they are there.
+// stateOf returns the state of an object that is complete as soon as it exists.
 func stateOf(found bool) state {
 	if found {
 		return complete
@@ -354,7 +357,7 @@ func stateOf(found bool) state {
 	return unknown
 }
 
-// stateWith is for objects that are complete as soon as they name a Node.
+// stateWith returns the state of an object that is complete as soon as it names a Node.
 func stateWith(found bool, node string) state {
 	if found && node == "" {
 		return incomplete
@@ -406,16 +409,16 @@ func (v *View) Node(ctx context.Context, name string) (agent.Node, bool, error) 
 	return lookup(ctx, v, func() (agent.Node, state) { n, found := v.nodes.known[name]; return n, stateOf(found) }, kubernetes.Nodes, "", name, v.unseen)
 }
 
-// unseen returns the facts about a Node that no watch has delivered. Its agent may have patched it already, so that it
-// names no host.
+// unseen returns the facts about a Node that no watch has delivered. Its agent may have patched it already, so they
+// have no host.
 func (v *View) unseen(n *kubernetes.Node) agent.Node {
 	node := v.nodeOf(n)
 	node.Hostname = ""
 	return node
 }
 
-// nodeOf returns the facts about a Node. Where there are Machines that is only that it exists: an agent may write the
-// labels of its Node.
+// nodeOf returns the facts about a Node. If there are Machines, the only fact is that it exists, because an agent may
+// write the labels of its Node.
 func (v *View) nodeOf(n *kubernetes.Node) agent.Node {
 	if v.ByMachine() {
 		return agent.Node{}
@@ -444,7 +447,7 @@ func (v *View) Configurations(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(v.configurations.known)), nil
 }
 
-// PoolOf returns the pool of one of them, also if it has just come, and whether the Secret is one.
+// PoolOf returns the pool of one of them, even if it was just created, and whether the Secret is one.
 func (v *View) PoolOf(ctx context.Context, secret string) (string, bool, error) {
 	c, _, err := v.configuration(ctx, secret)
 	return c.pool, c.marked, err
@@ -472,7 +475,8 @@ func (v *View) Silences() map[string]time.Duration {
 	return silences
 }
 
-// Selectors reports whether selectors are looked at. While it cannot be found out they are: that allows less.
+// Selectors reports whether selectors are checked. They are checked while this cannot be determined, because that
+// allows less.
 func (v *View) Selectors(ctx context.Context) (bool, error) {
 	if v.mode != SelectorsAuto {
 		return v.mode == SelectorsAlways, nil

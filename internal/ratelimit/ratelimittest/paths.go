@@ -1,4 +1,4 @@
-// Package ratelimittest has test doubles for sharing look-ups between clients.
+// Package ratelimittest has test doubles for sharing lookups between clients.
 package ratelimittest
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/espalier-project/espalier/internal/ratelimit"
 )
 
-// Paths is a queue that notes whose look-ups wait in it, and refuses them if it is full.
+// Paths is a queue that records the clients whose lookups wait in it, and refuses lookups if it is full.
 type Paths struct {
-	// Seen are the clients, as the queue would have them take turns: its levels with " | " between them.
+	// Seen are the clients in the form in which the queue orders them: their paths, with " | " between the parts.
 	Seen []string
-	// Full refuses all look-ups.
+	// Full makes Do refuse all lookups.
 	Full bool
 }
 
-// Do notes whose look-up it is and does it at once, or returns ratelimit.ErrRefused.
+// Do records the client of a lookup and makes it at once, or returns ratelimit.ErrRefused.
 func (p *Paths) Do(ctx context.Context, look func(context.Context) error) error {
 	p.Seen = append(p.Seen, strings.Join(ratelimit.ClientOf(ctx), " | "))
 	if p.Full {

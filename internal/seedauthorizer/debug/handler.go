@@ -1,5 +1,5 @@
 // Package debug shows the dependency graph to people, as a page and as JSON: vertices with their neighbours, and the
-// explanation of a decision. It is for finding faults and does not ask who reads, so it is off by default; it shows
+// explanation of a decision. It is for debugging and does not authenticate readers, so it is off by default; it shows
 // names of objects, never their content.
 package debug
 
@@ -30,9 +30,10 @@ const (
 const (
 	// threshold is the number of vertices up to which all are shown when no filter is given (DBG-3), and that is shown at most.
 	threshold = 2000
-	// edgeLimit bounds the edges of a page: the two thousand largest Shoots have less, and the page some tens of megabytes.
+	// edgeLimit limits the edges of a page: the two thousand largest Shoots have fewer, and the page has some tens of
+	// megabytes.
 	edgeLimit = 80_000
-	// searchLimit is the number of vertices that a search shows: who gets more than that types another letter.
+	// searchLimit is the number of vertices that a search shows. A user who gets that many refines the search.
 	searchLimit = 100
 	// bufferSize is the size of a write of a page.
 	bufferSize = 32 << 10
@@ -43,7 +44,7 @@ type Handler struct {
 	Path       string
 	Graph      *graph.Graph
 	Authorizer *rules.Authorizer
-	// Pages bounds the pages that are made at once.
+	// Pages limits the pages that are made concurrently.
 	Pages *Pages
 	Log   logr.Logger
 }
@@ -57,11 +58,11 @@ type filter struct {
 	Search string `json:"-"`
 	// Defaulted is set if there were too many vertices to show all.
 	Defaulted bool `json:"defaulted,omitempty"`
-	// All is set if no kind is to be chosen for want of a filter.
+	// All is set if no kind has to be chosen when there is no filter.
 	All bool `json:"-"`
 }
 
-// question is the request to explain.
+// question is the request whose decision is explained.
 type question struct {
 	User, Verb, Group, Resource, Subresource, Namespace, Name string
 	Groups                                                    []string
@@ -83,7 +84,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	h.write(w, request)
 }
 
-// write writes a page while it is made: a part of it is in memory at a time.
+// write writes a page while it is made, so that only a part of it is in memory.
 func (h *Handler) write(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	vertices, edges := h.Graph.Size()
@@ -128,7 +129,7 @@ func (h *Handler) explain(request *http.Request, q question) rules.Explanation {
 	})
 }
 
-// wants is the filter as a function; an unknown kind wants nothing.
+// wants returns the filter as a function. It selects nothing for an unknown kind.
 func (f filter) wants() func(graph.Vertex) bool {
 	kind, known := relation.KindNamed(f.Kind)
 	search := strings.ToLower(f.Search)

@@ -9,7 +9,8 @@ import (
 //go:embed page.html
 var pageText string
 
-// page keeps the listing as scripts know it (DBG-5 to DBG-7): a line each, with a bar in front and a break at its end.
+// page keeps the listing in the form that scripts parse (DBG-5 to DBG-7): one line for each entry, with a bar in
+// front and a break at its end.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"dashes": func() string { return strings.Repeat("-", 79) },
 	"indent": func(levels int) template.HTML { return template.HTML(strings.Repeat("&nbsp;&nbsp;", levels)) }, //nolint:gosec // A constant.
@@ -17,7 +18,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"title":  title,
 }).Parse(strings.ReplaceAll(pageText, "~\n", "")))
 
-// title begins a sentence.
+// title capitalizes the first letter of a text.
 func title(text string) string {
 	if text == "" {
 		return ""

@@ -25,7 +25,7 @@ type view struct {
 	More        int
 	Explanation *rules.Explanation
 
-	// Path is that of the page itself.
+	// Path is the path of the page.
 	Path string
 
 	// For the page only.
@@ -49,7 +49,7 @@ func (b block) Incoming() int { return len(b.In) + b.MoreIn }
 // Outgoing is the number of neighbours that the vertex leads to.
 func (b block) Outgoing() int { return len(b.Out) + b.MoreOut }
 
-// reference is a vertex with links that narrow the filter more and more (DBG-7).
+// reference is a vertex with links that narrow the filter step by step (DBG-7).
 type reference struct {
 	Kind, Namespace, Name               string
 	KindLink, NamespaceLink, ObjectLink template.URL
@@ -77,7 +77,7 @@ func references(neighbours []graph.Neighbour) []reference {
 
 func kindNames() []string { return slices.Sorted(slices.Values(relation.Schema.Names)) }
 
-// prepare computes what only the page needs.
+// prepare computes the fields that only the page needs.
 func (v view) prepare() view {
 	v.Verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	v.Blocks = func(yield func(block) bool) {
@@ -106,7 +106,7 @@ type documentVertex struct {
 	Watched   bool     `json:"watched"`
 	Incoming  []string `json:"incoming"`
 	Outgoing  []string `json:"outgoing"`
-	// The numbers of those that are not listed.
+	// Numbers of neighbours that are not listed.
 	MoreIncoming int `json:"moreIncoming,omitempty"`
 	MoreOutgoing int `json:"moreOutgoing,omitempty"`
 }

@@ -22,8 +22,8 @@ type sliced interface {
 }
 
 // cut returns a copy of an object with only the fields that the table of edges reads, and its namespace and name.
-// Whole objects of Kubernetes' own kinds are copied field by field; slices have only these fields already, except for
-// metadata and embedded configurations.
+// Complete objects of Kubernetes' own kinds are copied field by field; partial types have only these fields already,
+// except for metadata and embedded configurations.
 func cut(object runtime.Object) (copied runtime.Object, namespace, name string, err error) {
 	switch typed := object.(type) {
 	case *corev1.Namespace:
@@ -36,7 +36,7 @@ func cut(object runtime.Object) (copied runtime.Object, namespace, name string, 
 			account.Secrets = append(account.Secrets, corev1.ObjectReference{Name: typed.Secrets[i].Name})
 		}
 		return account, typed.Namespace, typed.Name, nil
-	case *certificatesv1.CertificateSigningRequest: // A request has a public key and the name of whoever asks.
+	case *certificatesv1.CertificateSigningRequest: // A request has a public key and the name of the requester.
 		return &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: typed.Name, ResourceVersion: typed.ResourceVersion},
 			Spec:       certificatesv1.CertificateSigningRequestSpec{Request: typed.Spec.Request, Usages: typed.Spec.Usages},
@@ -66,7 +66,7 @@ func cutMetadata(m *partialmeta.Object) partialmeta.Object {
 	return less
 }
 
-// cutConfigs cuts what objects embed: the configuration of a gardenlet.
+// cutConfigs cuts embedded configurations of gardenlets.
 func cutConfigs(object runtime.Object) (err error) {
 	switch typed := object.(type) {
 	case *seedmanagementv1alpha1.ManagedSeed:
@@ -79,7 +79,8 @@ func cutConfigs(object runtime.Object) (err error) {
 	return err
 }
 
-// cutConfig keeps the references of a gardenlet's configuration. An unreadable configuration has no edges, like an empty one, which stands for it.
+// cutConfig keeps the references of a gardenlet's configuration. An unreadable configuration has no edges, so it is
+// replaced by an empty one.
 func cutConfig(raw *runtime.RawExtension) (*runtime.RawExtension, error) {
 	if raw == nil {
 		return nil, nil

@@ -24,7 +24,7 @@ const (
 	Version = 1
 
 	headerName = "header.json"
-	// headerLimit bounds a header: it has some twenty files of some hundred bytes each.
+	// headerLimit limits a header: it has about twenty files of some hundred bytes each.
 	headerLimit = 64 << 10
 )
 
@@ -32,7 +32,7 @@ const (
 type Header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// Taken is the time at which the dump was begun. Whether a certificate has expired is judged at this time.
+	// Taken is the time at which the dump was begun. Certificates that have expired at this time count as expired.
 	Taken time.Time `json:"taken"`
 	Files []File    `json:"files"`
 }
@@ -52,7 +52,7 @@ func (h Header) Objects() (all int) {
 	return all
 }
 
-// part is a kind of which a dump has objects.
+// part is a kind with objects in a dump.
 type part struct {
 	kind     graph.Kind
 	resource schema.GroupVersionResource
@@ -61,11 +61,12 @@ type part struct {
 
 func (p part) kindName() string { return relation.Schema.Names[p.kind] }
 
-// file is the name of the file with the objects of a kind: the resource and its API group.
+// file returns the name of the file with the objects of a kind: the resource and its API group.
 func (p part) file() string { return p.resource.GroupResource().String() + ".jsonl" }
 
-// parts are all kinds of a dump in the order of its files. Facts about other objects come first, so that few edges are computed twice:
-// Namespaces have the names of projects, Seeds the times at which certificates expire.
+// parts returns all kinds of a dump in the order of its files. Kinds with facts about other objects come first, so
+// that few edges are computed twice: Namespaces have the names of projects, Seeds the times at which certificates
+// expire.
 func parts() []part {
 	all := []part{{relation.Namespace, corev1.SchemeGroupVersion.WithResource("namespaces"), func() runtime.Object { return &corev1.Namespace{} }}}
 	add := func(w *relation.Watch) { all = append(all, part{w.Kind, w.Resource, w.New}) }

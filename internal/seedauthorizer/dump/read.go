@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// lineLimit bounds an object. etcd keeps at most 1.5 MiB of one, and its part in a dump is shorter.
+// lineLimit limits an object. etcd stores at most 1.5 MiB of one, and its part in a dump is shorter.
 const lineLimit = 2 << 20
 
 // Read hands over all objects of a dump, those with facts about others first: Namespaces, then Seeds. It holds one of them at a time.
@@ -54,7 +54,7 @@ func readFile(dir string, p part, want int, each func(graph.Kind, runtime.Object
 	for lines.Scan() {
 		count++
 		object := p.fresh()
-		// The error of the decoder may repeat a part of the line; the number of the line leads there, too.
+		// The decoder's error may contain a part of the line; the number of the line is sufficient.
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(lines.Bytes(), object); err != nil {
 			return fmt.Errorf("%s: line %d is no %s", p.file(), count, p.kindName())
 		}

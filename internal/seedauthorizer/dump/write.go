@@ -17,8 +17,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// contentLimit bounds the content that a writer holds until it sorts and writes it. A Shoot takes some 600 bytes of a
-// dump, so that this is a garden of half a million Shoots.
+// contentLimit limits the content that a writer keeps in memory until it sorts and writes it. A Shoot takes about 600
+// bytes of a dump, so that this is a garden of half a million Shoots.
 const contentLimit = 512 << 20
 
 // Writer takes the objects of a garden in any order, each of them once, and writes them sorted when it is closed.
@@ -50,7 +50,8 @@ func Create(dir string, taken time.Time) (*Writer, error) {
 	return &Writer{dir: dir, taken: taken.UTC().Truncate(time.Second), lines: map[graph.Kind][]line{}}, nil
 }
 
-// Add takes an object: a Namespace, or one of a kind of the table of edges. Objects that no graph has a vertex for are left out.
+// Add takes an object: a Namespace, or one of a kind of the table of edges. Objects without a vertex in any graph are
+// left out.
 func (w *Writer) Add(kind graph.Kind, object runtime.Object) error {
 	if kind != relation.Namespace && !matters(kind, object) {
 		return nil
@@ -82,7 +83,7 @@ func matters(kind graph.Kind, object runtime.Object) bool {
 	return false
 }
 
-// nothing is known of other objects.
+// nothing has no facts about other objects.
 type nothing struct{}
 
 func (nothing) Seed(string) (bool, time.Time) { return false, time.Time{} }

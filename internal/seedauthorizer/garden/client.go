@@ -55,7 +55,7 @@ func NewClient(config *rest.Config, httpClient *http.Client) (*Client, error) {
 	return c, nil
 }
 
-// isWhole reports whether objects of a version are whole ones of Kubernetes' own kinds.
+// isWhole reports whether objects of a version are Kubernetes' own kinds, with their complete types.
 func isWhole(version schema.GroupVersion) bool {
 	return version == corev1.SchemeGroupVersion || version == certificatesv1.SchemeGroupVersion
 }
@@ -68,7 +68,7 @@ func (c *Client) of(version schema.GroupVersion) (rest.Interface, error) {
 	return client, nil
 }
 
-// Bare is the client for paths without a kind, such as the version.
+// Bare returns the client for paths without a kind, such as the version.
 func (c *Client) Bare() rest.Interface { return c.clients[corev1.SchemeGroupVersion] }
 
 // Get reads an object.
@@ -121,7 +121,7 @@ func (c *Client) Exists(ctx context.Context, resource schema.GroupVersionResourc
 	if resource.Group == "" {
 		path = "/api/" + resource.Version
 	}
-	// The path goes first, or else the resource would be joined to the group of the client.
+	// AbsPath must be called first, because otherwise the resource is appended to the path of the client's group.
 	request := c.Bare().Get().AbsPath(path)
 	if namespace != "" {
 		request = request.Suffix("namespaces", namespace)

@@ -63,7 +63,7 @@ func (m *Metrics) Lag(kind string, took time.Duration) {
 // Undecodable counts an object that cannot be decoded.
 func (m *Metrics) Undecodable(kind string) { m.undecodable.WithLabelValues(kind).Inc() }
 
-// Follow shows for how long nothing was heard of a kind.
+// Follow exports the time for which nothing was received of a kind.
 func (m *Metrics) Follow(kind string, silence func() time.Duration) {
 	m.undecodable.WithLabelValues(kind)
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -12,8 +12,8 @@ import (
 )
 
 // Each reads all objects of the graphs once, kind after kind, Namespaces first and Seeds next, and hands over each
-// object. The kinds are of different moments: an object that was changed meanwhile may name one that is missing.
-// report, if it is set, is called before each kind.
+// object. The kinds are read at different times, so an object that changes meanwhile may refer to one that is
+// missing. report, if it is set, is called before each kind.
 func Each(ctx context.Context, client *Client, log logr.Logger, report func(kind string), each func(kind graph.Kind, object runtime.Object) error) error {
 	list := func(kind reflector.Kind, of graph.Kind) error {
 		version := kind.Resource.GroupVersion()

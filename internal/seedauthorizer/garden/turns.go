@@ -16,13 +16,13 @@ type Queue interface {
 	Do(ctx context.Context, read func(context.Context) error) error
 }
 
-// ErrUnknownSink reports that nothing was read, as the graph does not have the client's Seed or Shoot: the client is
-// invented, or its Seed has been created a moment ago (T3-2).
+// ErrUnknownSink reports that nothing was read, because the graph does not have the client's Seed or Shoot: it does
+// not exist, or has been created a moment ago (T3-2).
 var ErrUnknownSink = errors.New("the client's seed or shoot is not known")
 
-// InTurn makes a read when it is the turn of a user who works for a Seed or Shoot: first seeds take turns, or namespaces
-// and then shoots in them, and users last, as a gardenlet makes as many users of its own as it likes, by ServiceAccounts.
-// All sinks without a name take turns as one. Without a queue nobody waits.
+// InTurn makes a read when it is the turn of a user who works for a Seed or Shoot. Turns are first between seeds, or
+// between namespaces and then the shoots in them, and last between users, because a gardenlet can create any number
+// of users, as ServiceAccounts. All sinks without a name take turns as one. Without a queue no read waits.
 func InTurn(ctx context.Context, queue Queue, sink graph.Vertex, user string, read func(context.Context) error) error {
 	if queue == nil {
 		return read(ctx)

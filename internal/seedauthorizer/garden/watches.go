@@ -19,7 +19,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Watches keeps graphs as the garden is.
+// Watches keep graphs up to date with the garden.
 type Watches struct {
 	graphs []Graph
 	clock  clock.Clock
@@ -28,7 +28,7 @@ type Watches struct {
 	tidied atomic.Bool
 }
 
-// Graph is a state with the table that it is made of.
+// Graph is a state, with the table of its edges.
 type Graph struct {
 	State *relation.State
 	Table relation.Table
@@ -90,7 +90,7 @@ func namespaces(graphs []Graph) reflector.Kind {
 	}
 }
 
-// kindOf follows a kind for all graphs that have it.
+// kindOf returns the kind to follow for all graphs that have it.
 func kindOf(kind graph.Kind, graphs []Graph) (k reflector.Kind, wanted bool) {
 	var states []*relation.State
 	var watches []*relation.Watch
@@ -122,7 +122,7 @@ func kindOf(kind graph.Kind, graphs []Graph) (k reflector.Kind, wanted bool) {
 	}, true
 }
 
-// telling passes what a kind passes to the graphs to a receiver, too.
+// telling makes a kind pass its objects to a receiver, too.
 func telling(k reflector.Kind, kind graph.Kind, also Receiver) reflector.Kind {
 	set, remove, retain := k.Set, k.Remove, k.Retain
 	k.Set = func(object runtime.Object) { set(object); also.Set(object) }
@@ -136,7 +136,7 @@ func telling(k reflector.Kind, kind graph.Kind, also Receiver) reflector.Kind {
 	return k
 }
 
-// tidy gives back, once, what the first lists needed and nothing will need again: the objects are gone, their edges are left.
+// tidy frees, once, the memory that the first lists needed: only the edges of their objects are stored.
 func (w *Watches) tidy() {
 	if w.Synced() && !w.tidied.Swap(true) {
 		w.log.Info("The graph is synced")
@@ -144,14 +144,14 @@ func (w *Watches) tidy() {
 	}
 }
 
-// Synced reports whether all objects that there were at the start are in the graph (B-3).
+// Synced reports whether all objects that existed at the start are in the graph (B-3).
 func (w *Watches) Synced() bool { return len(w.Awaited()) == 0 }
 
 // Awaited returns the names of the kinds whose objects are not all in the graph yet.
 func (w *Watches) Awaited() []string { return reflector.Awaited(w.each) }
 
-// Contact reports whether something was heard of every kind lately: an event, a bookmark or a list. The error names the kinds of which
-// nothing was; zero means for ever.
+// Contact returns an error if nothing was received of a kind for longer than the given time: no event, bookmark or
+// list. The error names these kinds; zero means no limit.
 func (w *Watches) Contact(longest time.Duration) error {
 	var silent []string
 	for _, f := range w.each {
@@ -181,7 +181,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // expireAtLeast bounds the interval of checking certificates; clocks may be set.
 const expireAtLeast = time.Minute
 
-// expire computes again what depends on certificates when they expire (B-11).
+// expire recomputes the edges that depend on certificates when these expire (B-11).
 func (w *Watches) expire(ctx context.Context) {
 	for {
 		wait := expireAtLeast

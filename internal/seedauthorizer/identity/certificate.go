@@ -20,8 +20,8 @@ var ErrNotClient = errors.New("")
 // wantedUsages of a client certificate, in any order.
 var wantedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The error
-// describes the fault; it wraps ErrNotClient if the request is readable.
+// SeedOfCertificateRequest returns the seed whose gardenlet's client certificate is requested (section 2.3). The
+// error describes the problem; it wraps ErrNotClient if the request is readable.
 func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (string, error) {
 	seed, err := clientOf(request, usages, wellknown.SeedsGroup, wellknown.SeedUserPrefix)
 	if err == nil && !isObjectName(seed) {
@@ -33,7 +33,7 @@ func SeedOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) 
 	return seed, nil
 }
 
-// ShootOfCertificateRequest is the same for the gardenlet of a self-hosted shoot.
+// ShootOfCertificateRequest does the same for the gardenlet of a self-hosted shoot.
 func ShootOfCertificateRequest(request []byte, usages []certificatesv1.KeyUsage) (namespace, name string, err error) {
 	shoot, err := clientOf(request, usages, wellknown.ShootsGroup, wellknown.ShootUserPrefix)
 	if err != nil {

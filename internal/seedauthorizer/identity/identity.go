@@ -33,8 +33,8 @@ type ShootClient struct {
 	Installation string
 }
 
-// OfShoot returns the self-hosted shoot's client that a user is by its name (SHI-1, SHI-2). Whether the client counts depends on the
-// garden's objects (SHI-3). OfShoot allocates nothing.
+// OfShoot returns the client of a self-hosted shoot that has the name of a user (SHI-1, SHI-2). Whether the client
+// counts depends on the garden's objects (SHI-3). OfShoot allocates nothing.
 func OfShoot(user string, groups []string) (ShootClient, bool) {
 	if slices.Contains(groups, wellknown.ShootsGroup) {
 		clientType := Gardenlet
@@ -57,8 +57,8 @@ func OfShoot(user string, groups []string) (ShootClient, bool) {
 	return ExtensionOfShoot(namespace, account)
 }
 
-// ExtensionOfShoot returns the extension of a self-hosted shoot that a ServiceAccount in the namespace of a project is by its name:
-// extension-shoot--<shoot>--<controllerInstallation>.
+// ExtensionOfShoot returns the extension of a self-hosted shoot that has the name of a ServiceAccount in the
+// namespace of a project: extension-shoot--<shoot>--<controllerInstallation>.
 func ExtensionOfShoot(namespace, account string) (ShootClient, bool) {
 	rest, found := strings.CutPrefix(account, wellknown.ExtensionOfShootPrefix)
 	shoot, installation, split := strings.Cut(rest, "--")
@@ -72,7 +72,7 @@ const (
 	serviceAccountPrefix  = "system:serviceaccount:"
 )
 
-// OfSeed returns the seed's client that a user is, if it is one (ID-1 … ID-6, B-4). It allocates nothing.
+// OfSeed returns the client of a seed that a user is, if any (ID-1 … ID-6, B-4). It allocates nothing.
 func OfSeed(user string, groups []string) (SeedClient, bool) {
 	if slices.Contains(groups, wellknown.SeedsGroup) {
 		seed, found := strings.CutPrefix(user, wellknown.SeedUserPrefix)

@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Garden is both graphs, kept from the same objects: the one for seeds and the one for self-hosted shoots.
+// Garden has both graphs, made from the same objects: the one for seeds and the one for self-hosted shoots.
 type Garden struct {
 	Seeds, Shoots *State
 	// SeedTable and ShootTable are the edges of the graphs.
@@ -23,7 +23,8 @@ func NewGarden(c clock.PassiveClock, without ...string) *Garden {
 	}
 }
 
-// Set records an object of a watched kind, or a Namespace, that was added or changed. Others change nothing.
+// Set records an object of a watched kind, or a Namespace, that was added or changed. Objects of other kinds change
+// nothing.
 func (g *Garden) Set(kind graph.Kind, object runtime.Object) {
 	g.each(func(state *State, table Table) {
 		if namespace, is := object.(*corev1.Namespace); is && kind == Namespace {
@@ -34,7 +35,7 @@ func (g *Garden) Set(kind graph.Kind, object runtime.Object) {
 	})
 }
 
-// Delete records that an object is gone.
+// Delete records that an object was deleted.
 func (g *Garden) Delete(kind graph.Kind, namespace, name string) {
 	g.each(func(state *State, table Table) {
 		if kind == Namespace {

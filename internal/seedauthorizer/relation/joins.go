@@ -8,7 +8,8 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Which names the edges of a row can join. A property holds that no object contributes an edge that its row does not join.
+// These functions report which names the edges of a row can join. A property test checks that no object contributes
+// an edge that its row does not join.
 
 func sameNamespace(from, to graph.Vertex) bool { return from.Namespace == to.Namespace }
 
@@ -62,7 +63,8 @@ func profile(from, to graph.Vertex) bool {
 	return from.Kind == CloudProfile || sameNamespace(from, to)
 }
 
-// issuerSecret cannot say more: the name is that of a project and the UID of the Shoot.
+// issuerSecret checks only the namespace, because the Secret's name has the project and the UID of the Shoot, not its
+// name.
 func issuerSecret(from, _ graph.Vertex) bool { return from.Namespace == wellknown.ShootIssuer }
 
 func generatedBucket(from, to graph.Vertex) bool {

@@ -37,8 +37,9 @@ const (
 	numberOfKinds
 )
 
-// Schema is that of the garden's graph. The ranks follow from the table of edges: an ordinary edge always leads to a higher rank,
-// so that no circle is possible; Direct edges are free to lead back. A test holds the table to it.
+// Schema is the schema of the garden's graph. The ranks follow from the table of edges: an ordinary edge always leads
+// to a higher rank, so that no cycle is possible; Direct edges may lead back. A test compares the ranks with the
+// table.
 var Schema = graph.Schema{
 	Sink: Seed,
 	Names: []string{
@@ -64,7 +65,7 @@ func KindNamed(name string) (graph.Kind, bool) {
 	return graph.Kind(max(at, 0)), at >= 0
 }
 
-// SeedVertex is the vertex of a seed.
+// SeedVertex returns the vertex of a seed.
 func SeedVertex(name string) graph.Vertex { return graph.Vertex{Kind: Seed, Name: name} }
 
 // ClusterScoped reports whether objects of a kind have no namespace.

@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Link is an edge that is not there and that the table of edges would make, if an object said so.
+// Link is a missing edge that the table of edges would make if an object had the fields for it.
 type Link struct {
 	graph.Edge
 	// Row is the rule of the edge, Watch the kind of object that would have it.
@@ -20,36 +20,38 @@ type Link struct {
 	New   bool
 }
 
-// Candidate is a set of links of which none can be left out: with all of them the start leads to the sink.
+// Candidate is a minimal set of links: with all of them the start leads to the sink.
 type Candidate struct {
 	Links []Link
-	// Path is the way that there would be, from the start to the sink.
+	// Path is the path that the links would make, from the start to the sink.
 	Path []graph.Vertex
 }
 
-// NewName stands for the name of an object that there is not yet.
+// NewName stands for the name of an object that does not exist yet.
 const NewName = "<new>"
 
 const (
-	// maxLinks is the length of the longest way that rows make: Secret, ControllerDeployment, ControllerInstallation, Shoot, Seed.
+	// maxLinks is the length of the longest path that rows make: Secret, ControllerDeployment,
+	// ControllerInstallation, Shoot, Seed.
 	maxLinks = 4
-	// shownCandidates is the number of sets that are named: a reader wants the likely ones. shownPerRow leaves room
-	// for other rules.
+	// shownCandidates is the number of sets that are shown, because a reader needs only the likely ones. shownPerRow
+	// leaves room for other rules.
 	shownCandidates = 5
 	shownPerRow     = 2
-	// nearStarts bounds from how many vertices links are looked for, and leading to how many: their product is some milliseconds' work for each
-	// row. New links of a further level are looked for from fewer.
+	// nearStarts limits the vertices from which links are searched, and leading the vertices to which they lead:
+	// their product is some milliseconds' work for each row. New links of a further level are searched from fewer
+	// vertices.
 	nearStarts  = 200
 	leading     = 20_000
 	startsAgain = 20
 	foundAgain  = 2000
-	// knownAtMost bounds the objects that new links may lead to: one pass over the whole graph, and some megabytes.
+	// knownAtMost limits the objects that new links may lead to: one pass over the whole graph, and some megabytes.
 	knownAtMost = 100_000
 )
 
 // Missing returns the smallest sets of links that would make a vertex lead to a sink, the likeliest first; with
-// managed, the first edge must be one of class Manages. It returns nothing where the vertex leads there already. Every
-// set has as few links as possible, as far as the bounds above reach.
+// managed, the first edge must be of class Manages. It returns nothing if the vertex leads there already. Every set
+// has as few links as possible, within the limits above.
 func (t Table) Missing(g *graph.Graph, start, sink graph.Vertex, managed bool) []Candidate {
 	s := search{table: t, graph: g, start: start, sink: sink, managed: managed, goals: map[graph.Kind][]graph.Vertex{}, seen: map[graph.Vertex]bool{}}
 	isGoal := map[graph.Vertex]bool{}
@@ -72,7 +74,7 @@ func (t Table) Missing(g *graph.Graph, start, sink graph.Vertex, managed bool) [
 	return nil
 }
 
-// search is a breadth-first search in which edges that are there cost nothing and links cost one.
+// search is a breadth-first search in which existing edges cost nothing and links cost one.
 type search struct {
 	table       Table
 	graph       *graph.Graph
@@ -82,7 +84,7 @@ type search struct {
 	goals map[graph.Kind][]graph.Vertex
 	nodes []node
 	seen  map[graph.Vertex]bool
-	// known are vertices to which edges can lead, by kind; nil until they are looked for.
+	// known are vertices to which edges can lead, by kind; nil until they are needed.
 	known map[graph.Kind][]graph.Vertex
 	// from is the first node of the level.
 	from int
@@ -113,7 +115,7 @@ func (s *search) each(n node, do func(*Watch, *Row)) {
 	}
 }
 
-// last looks for a link from a node of the level to a vertex that leads to the sink.
+// last searches a link from a node of the level to a vertex that leads to the sink.
 func (s *search) last() []Candidate {
 	var found []ranked
 	for at := s.from; at < len(s.nodes) && at < s.from+nearStarts; at++ {
@@ -138,7 +140,7 @@ func (s *search) last() []Candidate {
 	return best(found)
 }
 
-// link is the link between two vertices by a row. A row without fields always holds: its edge is missing only where
+// link returns the link between two vertices by a row. A row without fields always holds: its edge is missing only if
 // the object is.
 func (s *search) link(w *Watch, r *Row, from, to graph.Vertex) (Link, bool) {
 	if !r.CanJoin(from, to) {
@@ -149,7 +151,7 @@ func (s *search) link(w *Watch, r *Row, from, to graph.Vertex) (Link, bool) {
 	return l, l.New || !r.isAlways()
 }
 
-// ownerOf is the object that has an edge: one of its ends, or the ManagedSeed with the name of a Seed (GE-28).
+// ownerOf returns the object that has an edge: one of its ends, or the ManagedSeed with the name of a Seed (GE-28).
 func ownerOf(w *Watch, from, to graph.Vertex) graph.Vertex {
 	switch w.Kind {
 	case from.Kind:
@@ -160,7 +162,7 @@ func ownerOf(w *Watch, from, to graph.Vertex) graph.Vertex {
 	return graph.Vertex{Kind: w.Kind, Namespace: wellknown.Garden, Name: to.Name}
 }
 
-// further adds to the nodes what one link more leads to: objects that there are, and new ones.
+// further adds the nodes to which one more link leads: existing objects, and new ones.
 func (s *search) further(isGoal map[graph.Vertex]bool) {
 	end := len(s.nodes)
 	perKind := map[graph.Kind]int{}
@@ -194,7 +196,7 @@ func (s *search) further(isGoal map[graph.Vertex]bool) {
 	}
 }
 
-// ends are vertices to which a row can make an edge that goes on from there.
+// ends returns vertices to which a row can make an edge, and from which edges lead on.
 func (s *search) ends(r *Row, from graph.Vertex) []graph.Vertex {
 	kinds := slices.DeleteFunc(slices.Clone(r.To), func(k graph.Kind) bool { return k == s.sink.Kind })
 	if len(kinds) == 0 {
@@ -241,8 +243,9 @@ func (s *search) knownOf(kind graph.Kind) []graph.Vertex {
 	return s.known[kind]
 }
 
-// invented are the names that a new object of a kind could have to be joined with a vertex, the likeliest first: the sink's own name, where an object
-// of that name leads to the sink whatever it says (GE-27: a ManagedSeed is the Seed of its name).
+// invented returns the names that a new object of a kind could have to be joined with a vertex, the likeliest first:
+// the sink's own name, if an object of that name always leads to the sink (GE-27: a ManagedSeed is the Seed of its
+// name).
 func (s *search) invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 	if like := (graph.Vertex{Kind: kind, Namespace: newNamespace(kind, from), Name: s.sink.Name}); s.always(like) {
 		return append([]graph.Vertex{like}, invented(kind, from)...)
@@ -265,10 +268,11 @@ func (s *search) always(from graph.Vertex) bool {
 	return false
 }
 
-// isAlways reports whether the edge of a row is there whenever the object is.
+// isAlways reports whether the edge of a row exists whenever the object exists.
 func (r *Row) isAlways() bool { return len(r.Fields) == 0 && len(r.Needs) == 0 }
 
-// newNamespace is the namespace of a new object that is joined with a vertex. ManagedSeeds are in namespace garden only.
+// newNamespace returns the namespace of a new object that is joined with a vertex. ManagedSeeds are in namespace
+// garden only.
 func newNamespace(kind graph.Kind, from graph.Vertex) string {
 	switch {
 	case ClusterScoped(kind):
@@ -302,12 +306,12 @@ func invented(kind graph.Kind, from graph.Vertex) []graph.Vertex {
 // ranked is a candidate with the properties that order candidates.
 type ranked struct {
 	Candidate
-	// news are new objects, said what objects would have to say; before are edges that are there.
+	// added counts new objects, said links that need fields of objects, and before existing edges.
 	added, said, before, quality int
 	rule                         string
 }
 
-// candidate is the set of links on the way to a node, and one more.
+// candidate returns the links on the path to a node, and one more.
 func (s *search) candidate(at int, last Link) ranked {
 	c := ranked{rule: last.Row.ID}
 	links, path := []Link{last}, []graph.Vertex{last.To}
@@ -339,15 +343,15 @@ func (s *search) candidate(at int, last Link) ranked {
 			c.quality++
 		}
 		if len(l.Row.Fields) > 0 && strings.HasPrefix(l.Row.Fields[0], "status.") {
-			c.quality += 2 // Nobody sets a status to get a right.
+			c.quality += 2 // A user does not set a status to get access.
 		}
 	}
 	return c
 }
 
 // best orders candidates and returns the first ones, few of each rule: existing objects come before new ones, few
-// links before many, then paths on from the farthest vertex that is reached, then links that the object's own
-// namespace can contribute.
+// links before many, then paths that continue from the farthest vertex that is reached, then links that objects of
+// the start's namespace can contribute.
 func best(all []ranked) []Candidate {
 	slices.SortStableFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.added, b.added), cmp.Compare(a.said, b.said), cmp.Compare(b.before, a.before), cmp.Compare(a.quality, b.quality))

@@ -18,13 +18,13 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/identity"
 )
 
-// SelfHostedSchema is that of the graph for self-hosted shoots: the same kinds, with Shoots for sinks.
+// SelfHostedSchema is the schema of the graph for self-hosted shoots: the same kinds, with Shoots as sinks.
 var SelfHostedSchema = graph.Schema{Names: Schema.Names, Ranks: Schema.Ranks, Sink: Shoot}
 
-// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). It has no other Shoots (SHG-8). Objects
-// that belong to a Shoot by their name are not in it: the client's own name is enough. The content that the clients of
-// a self-hosted shoot write into their own Gardenlet and ServiceAccounts is not followed, and of their BackupBucket
-// only the references that can be theirs.
+// SelfHosted is the table of the graph for self-hosted shoots (section 8.2). It has no other Shoots (SHG-8). It
+// leaves out objects that belong to a Shoot by their name, because the client's own name is sufficient for them.
+// Content that the clients of a self-hosted shoot write into their own Gardenlet and ServiceAccounts makes no edges,
+// and of their BackupBucket only the references that can be theirs do.
 var SelfHosted = Table{
 	derive(backupBuckets, []string{"GE-4"}, []row[gardencorev1beta1.BackupBucket]{
 		{Row{ID: "SHG-6", From: credentials, To: kinds(BackupBucket), Fields: []string{"spec.credentialsRef", "spec.secretRef"}, When: "in the namespace of spec.shootRef"},
@@ -97,7 +97,7 @@ func isSelfHosted(s *gardencorev1beta1.Shoot) bool {
 	return slices.ContainsFunc(s.Spec.Provider.Workers, func(w gardencorev1beta1.ShootWorker) bool { return w.ControlPlane != nil })
 }
 
-// only returns a watch whose graph has only some of the objects.
+// only returns a watch for a graph that has only some of the objects.
 func only[T any](w *Watch, selects func(*T) bool) *Watch {
 	selecting, options := *w, w.options.(watchOptions[T])
 	options.only = selects

@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// State turns events into changes of a graph. It keeps no objects, except for the deciding fields of the few that
-// depend on another object. It does no I/O; it is safe for concurrent use.
+// State turns events into changes of a graph. It stores no objects, except for the deciding fields of the few objects
+// whose edges depend on another object. It does no I/O; it is safe for concurrent use.
 type State struct {
 	Graph *graph.Graph
 	// Observe is called after each change of the graph, with the time that it took, locks included.
@@ -53,7 +53,7 @@ func (s *State) Set(w *Watch, object runtime.Object) {
 	s.setLocked(w, object)
 }
 
-// Delete records that an object is gone.
+// Delete records that an object was deleted.
 func (s *State) Delete(w *Watch, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,15 +137,15 @@ func (s *State) dependLocked(seed string, w *Watch, object runtime.Object) {
 	s.bootstrapping[seed][owner] = dependent{w, object}
 }
 
-// reconsiderLocked computes again what depends on a Seed (B-11).
+// reconsiderLocked recomputes the edges that depend on a Seed (B-11).
 func (s *State) reconsiderLocked(seed string) {
 	for _, d := range s.bootstrapping[seed] {
 		s.contributeLocked(d.watch, d.object)
 	}
 }
 
-// Expire computes again what depends on certificates that have expired, and returns when the next certificate expires; zero means
-// that no expiry is known (B-11).
+// Expire recomputes the edges that depend on certificates that have expired, and returns when the next certificate
+// expires; zero means that no expiry is known (B-11).
 func (s *State) Expire() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *State) SetNamespace(namespace *corev1.Namespace) {
 	s.namespaceLocked(namespace.Name, namespace.Labels[wellknown.Project])
 }
 
-// DeleteNamespace records that a namespace is gone.
+// DeleteNamespace records that a namespace was deleted.
 func (s *State) DeleteNamespace(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *State) namespaceLocked(name, project string) {
 	}
 }
 
-// issuerLocked keeps the fields of a Shoot that the issuer's row needs.
+// issuerLocked stores the fields of a Shoot that the issuer's row needs.
 func (s *State) issuerLocked(shoot *gardencorev1beta1.Shoot) {
 	if !hasManagedIssuer(shoot) {
 		s.forgetIssuerLocked(shoot.Namespace, shoot.Name)
@@ -228,7 +228,8 @@ func (s *State) forgetIssuerLocked(namespace, name string) {
 	}
 }
 
-// replaceRowLocked replaces the edges of the issuer's row and leaves the Shoot's other edges, whose object is not kept.
+// replaceRowLocked replaces the edges of the issuer's row. It does not change the Shoot's other edges, because the
+// Shoot is not stored.
 func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	started := s.Clock.Now()
 	self := graph.Vertex{Kind: Shoot, Namespace: shoot.Namespace, Name: shoot.Name}
@@ -246,8 +247,7 @@ func (s *State) replaceRowLocked(shoot *gardencorev1beta1.Shoot) {
 	s.observe(s.Graph.Set(self, c.edges), Shoot, shoots.Update, started)
 }
 
-// Facts returns the facts about other objects, for computing the edges of an object that was read apart from the
-// watches.
+// Facts returns the facts about other objects, for computing the edges of an object that no watch has delivered.
 func (s *State) Facts() Facts { return lockedFacts{s} }
 
 // facts are read while the state is locked.

@@ -14,9 +14,9 @@ import (
 
 // Facts has the facts about other objects that rows may use.
 type Facts interface {
-	// Seed reports whether a Seed exists and when its gardenlet's certificate expires; zero means that it does not say.
+	// Seed reports whether a Seed exists and when its gardenlet's certificate expires; zero means unknown.
 	Seed(name string) (exists bool, expires time.Time)
-	// ProjectOf returns the project that a namespace's label names.
+	// ProjectOf returns the project in the label of a namespace.
 	ProjectOf(namespace string) string
 	Now() time.Time
 }
@@ -26,11 +26,12 @@ type Row struct {
 	// ID of the rule.
 	ID       string
 	From, To []graph.Kind
-	// Fields that are followed, as paths in the watched object; empty for edges that follow from the object's name.
+	// Fields are the fields that are followed, as paths in the watched object; empty for edges that follow from the
+	// object's name.
 	Fields []string
-	// When says under which condition there is an edge, or which names it joins; empty if Fields says all.
+	// When is the condition of the edge, or the names that it joins; empty if Fields is sufficient.
 	When string
-	// Needs names the other kinds of objects that are looked at.
+	// Needs are the other kinds of objects that the row reads.
 	Needs []graph.Kind
 	Class graph.Class
 	// Joins reports whether an edge can join two vertices of the kinds; nil means any.
@@ -45,7 +46,7 @@ type Watch struct {
 	New     func() runtime.Object
 	Message protodecode.Message
 	Rows    []Row
-	// NotFollowed are fields of the slice that are read for other reasons, with the reason.
+	// NotFollowed are fields that are decoded for other reasons than edges, with the reason.
 	NotFollowed map[string]string
 	// Update is the name of additions and changes in metrics.
 	Update string
@@ -56,8 +57,8 @@ type Watch struct {
 	options, typed any
 }
 
-// Contribute returns the edges that an object contributes, with the object's own vertex; keep reports whether the vertex is there
-// without any edge.
+// Contribute returns the edges that an object contributes, with the object's own vertex; keep reports whether the
+// vertex exists without any edge.
 func (w *Watch) Contribute(object runtime.Object, facts Facts) (owner graph.Vertex, edges []graph.Edge, keep bool) {
 	return w.contribute(object, facts, nil)
 }
@@ -181,7 +182,7 @@ func watch[T any, P interface {
 	return w
 }
 
-// Table is all kinds that a graph is made of, with all edges.
+// Table has all kinds from which a graph is made, with all edges.
 type Table []*Watch
 
 // Of returns the watch of a kind, nil if objects of the kind are only referred to.

@@ -22,7 +22,7 @@ var writers = map[graph.Kind]string{
 	Shoot:                     "members of the project",
 }
 
-// writersOfRows are those of rows whose field has others than the object.
+// writersOfRows are the writers of rows whose field has other writers than the object.
 var writersOfRows = map[string]string{
 	"GE-3":  "the gardenlet, when an extension has generated the Secret",
 	"GE-7":  "the gardenlet that has the BackupEntry, at the end of a migration",

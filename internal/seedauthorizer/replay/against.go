@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// Print writes a decision in the form that Against reads: the place of the request, the decision and the rule.
+// Print writes a decision in the form that Against reads: the position of the request, the decision and the rule.
 func Print(out io.Writer, e *auditlog.Event, d rules.Decision) error {
 	said := text(d.Allowed)
 	if !d.Allowed && d.Unseen {
@@ -25,7 +25,7 @@ func Print(out io.Writer, e *auditlog.Event, d rules.Decision) error {
 	return err
 }
 
-// unseen stands for a refusal that a look-up might have changed.
+// unseen stands for a refusal that a lookup might have changed.
 const unseen = "Unseen"
 
 // Against reads the decisions of another executable about the same log, in its order.
@@ -37,7 +37,7 @@ type Against struct {
 	ended bool
 }
 
-// decision is one of another executable.
+// decision is a decision of another executable.
 type decision struct {
 	file, line, item int
 	rules.Decision
@@ -60,7 +60,7 @@ func (a *Against) next(e *auditlog.Event) (rules.Decision, error) {
 			a.ready = false
 			return a.ahead.Decision, nil
 		}
-		a.ready = false // It decides about a request that is nobody's here.
+		a.ready = false // No request here is at this position.
 	}
 }
 

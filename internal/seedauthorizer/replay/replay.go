@@ -23,10 +23,10 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/rules"
 )
 
-// RuleSet is a policy, and a table of edges that may lack some.
+// RuleSet is a policy, and a table of edges without some rules.
 type RuleSet struct {
 	Policy rules.Policy
-	// Without are the rules of edges that are not made.
+	// Without are the rules whose edges are not made.
 	Without []string
 }
 
@@ -35,12 +35,12 @@ type Options struct {
 	Source auditlog.Source
 	// Dump is the folder with a dump of the garden; empty means that the log is the only source.
 	Dump string
-	// First decides, and Second, too, if it is set: then the log's own decisions do not matter.
+	// First decides each request. If Second is set, it decides, too, and the log's own decisions are not used.
 	First  RuleSet
 	Second *RuleSet
 	// Against, if it is set, decides in place of a second rule set: another release of the executable (against.go).
 	Against *Against
-	// Each, if it is set, gets each decision, and nothing is compared.
+	// Each, if it is set, receives each decision, and nothing is compared.
 	Each func(e *auditlog.Event, d rules.Decision) error
 	// Selectors is set if the API server sends selectors to authorizers.
 	Selectors bool
@@ -50,11 +50,11 @@ type Options struct {
 type Result struct {
 	auditlog.Summary
 	auditlog.Table
-	// Decided counts the requests of clients; Undecided those that could not be decided without a read, and Elsewhere
+	// Decided counts the requests of clients, Undecided those that could not be decided without a read, and ByOthers
 	// those that another authorizer allowed.
 	Decided, Undecided, ByOthers int
 	auditlog.Followed
-	// Objects are those of the dump, which was taken at Taken.
+	// Objects is the number of objects in the dump, which was taken at Taken.
 	Objects int
 	Taken   time.Time
 }
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return p.result, err
 }
 
-// keep keeps requests of clients, when they are answered, and writes of others that change the graphs.
+// keep keeps answered requests of clients, and writes of others that change the graphs.
 func keep(e *auditlog.Event) bool {
 	return e.Resource != "" && e.Answered() && (isClient(e) || isWrite(e))
 }
@@ -107,7 +107,7 @@ type player struct {
 	result  *Result
 	// requests finds the time at which a request was decided.
 	requests *auditlog.Requests
-	// fromLog are the objects that a write of the log has set.
+	// fromLog are the objects that writes of the log have set.
 	fromLog map[graph.Vertex]struct{}
 	record  authorizer.AttributesRecord
 	user    user.DefaultInfo
@@ -138,7 +138,7 @@ func newPlayer(o Options) (*player, error) {
 	return p, err
 }
 
-// deciders are those of a rule set. Rule sets with the same edges share their graphs.
+// deciders returns the authorizers of a rule set. Rule sets with the same edges share their graphs.
 func (p *player) deciders(set RuleSet, selectors bool) deciders {
 	at := slices.IndexFunc(p.worlds, func(w *world) bool { return slices.Equal(w.withoutEdges, set.Without) })
 	if at < 0 {
@@ -173,7 +173,7 @@ func (d *deciders) of(attributes authorizer.Attributes) *rules.Authorizer {
 	return d.shoots
 }
 
-// play decides about an event, and then has its write change the graphs.
+// play decides about an event, and then applies its write to the graphs.
 func (p *player) play(ctx context.Context, e *auditlog.Event) error {
 	if isClient(e) && p.requests.Counts(e) {
 		if err := p.decide(ctx, e); err != nil {
@@ -235,13 +235,13 @@ func (p *player) decide(ctx context.Context, e *auditlog.Event) error {
 	return nil
 }
 
-// differ counts a request about which two rule sets decide differently.
+// differ counts a request that two rule sets decide differently.
 func (p *player) differ(ctx context.Context, e *auditlog.Event, is, other rules.Decision) {
 	refused, refuses := other, p.second
 	if !is.Allowed {
 		refused, refuses = is, &p.first
 	}
-	if refuses == nil { // Another executable refuses it, whose graph is not here.
+	if refuses == nil { // Another executable refuses it, and its graph is not available.
 		refused.Vertex, refused.Asked, refuses = is.Vertex, is.Asked, &p.first
 	}
 	if refused.Unseen || (is.Asked || other.Asked) && p.requests.Overtaken(e) {
@@ -259,7 +259,7 @@ func text(allowed bool) string {
 	return noOpinion
 }
 
-// compareLog compares a decision with that of the log: of its annotation, or else of the code.
+// compareLog compares a decision with that in the log: in its annotation, or else in its status code.
 func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Decision) {
 	allowed, known := e.Allowed()
 	switch {
@@ -267,7 +267,7 @@ func (p *player) compareLog(ctx context.Context, e *auditlog.Event, is rules.Dec
 		p.result.Undecided++ // The log does not show whether it was allowed.
 	case allowed == is.Allowed:
 	case allowed && e.Reason != "":
-		p.result.ByOthers++ // RBAC gives a reason, and the authorizers here give none for permissions.
+		p.result.ByOthers++ // RBAC gives a reason; the authorizers here give none when they allow.
 	case !is.Allowed && is.Unseen, is.Asked && p.requests.Overtaken(e):
 		p.result.Undecided++
 	default:
@@ -297,7 +297,7 @@ func (p *player) describe(ctx context.Context, c *auditlog.Cell, refused rules.D
 	}
 }
 
-// pathOf is the path over which one of the rule sets allows a request.
+// pathOf returns the path over which one of the rule sets allows a request.
 func (p *player) pathOf(d rules.Decision) []graph.Vertex {
 	for _, each := range []*deciders{&p.first, p.second} {
 		if each == nil {
@@ -310,7 +310,7 @@ func (p *player) pathOf(d rules.Decision) []graph.Vertex {
 	return nil
 }
 
-// lacks are the edges of another rule set's path that these rules do not make.
+// lacks returns the edges of another rule set's path that these rules do not make.
 func (d *deciders) lacks(attributes authorizer.Attributes, path []graph.Vertex) []string {
 	var all []string
 	known := d.of(attributes).Graph
@@ -324,7 +324,7 @@ func (d *deciders) lacks(attributes authorizer.Attributes, path []graph.Vertex) 
 	return all
 }
 
-// without names the edge between two kinds that is not made.
+// without returns the name of the edge between two kinds that is not made.
 func (d *deciders) without(from, to graph.Kind) string {
 	for _, w := range slices.Concat(d.world.SeedTable, d.world.ShootTable) {
 		for _, r := range w.Rows {
@@ -339,7 +339,7 @@ func (d *deciders) without(from, to graph.Kind) string {
 // alternatives is the number of sets of missing links that an example shows.
 const alternatives = 3
 
-// missing are the likeliest sets of links that would allow a request, one a line.
+// missing returns the likeliest sets of links that would allow a request, one in each line.
 func missing(answer rules.Explanation) []string {
 	var all []string
 	for _, candidate := range answer.Candidates[:min(alternatives, len(answer.Candidates))] {
@@ -375,7 +375,7 @@ func (p *player) knownFrom(by *deciders, path []graph.Vertex) string {
 	return "nothing"
 }
 
-// attributes makes a request of an event, in place.
+// attributes fills in the attributes of an event's request.
 func (p *player) attributes(e *auditlog.Event) {
 	p.user = user.DefaultInfo{Name: e.User, Groups: e.Groups}
 	p.record = authorizer.AttributesRecord{
@@ -388,7 +388,7 @@ func (p *player) attributes(e *auditlog.Event) {
 		return
 	}
 	_, query, _ := strings.Cut(e.RequestURI, "?")
-	values, _ := url.ParseQuery(query) // The API server ignores faulty parameters, too.
+	values, _ := url.ParseQuery(query) // The API server ignores invalid parameters, too.
 	byLabels, err := labels.Parse(values.Get("labelSelector"))
 	if p.record.LabelSelectorParsingErr = err; err == nil {
 		p.record.LabelSelectorRequirements, _ = byLabels.Requirements()

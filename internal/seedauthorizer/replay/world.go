@@ -23,7 +23,7 @@ type world struct {
 	withoutEdges []string
 }
 
-// eventClock is the time of the garden: that of the dump, and then that of the last write of the log.
+// eventClock is the time of the garden: first that of the dump, and then that of the last write of the log.
 type eventClock struct{ now time.Time }
 
 // Now implements clock.PassiveClock.
@@ -39,7 +39,7 @@ type followed struct {
 	shape *jsonprune.Shape
 }
 
-// kinds are all of them.
+// kinds are all kinds whose writes change the graphs.
 var kinds = func() map[schema.GroupResource]followed {
 	all := map[schema.GroupResource]followed{}
 	add := func(kind graph.Kind, resource schema.GroupResource, fresh func() runtime.Object) {
@@ -60,7 +60,7 @@ func isWrite(e *auditlog.Event) bool {
 	return e.Over() && e.Wrote("status", "finalizers", "finalize")
 }
 
-// written is an object after a write; object is nil if it is gone.
+// written is an object after a write; object is nil if it was deleted.
 type written struct {
 	kind            graph.Kind
 	namespace, name string
@@ -87,7 +87,7 @@ func writtenBy(e *auditlog.Event) (all []written, known bool) {
 	return all, known
 }
 
-// read decodes the fields of an object that matter.
+// read decodes the fields of an object that are needed.
 func (f followed) read(c *auditlog.Change) (runtime.Object, error) {
 	object := f.fresh()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(f.shape.Cut(nil, c.Body), object); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // SeedReads returns the reads of SeedRestriction: whether an object whose creation is refused exists already (RES-2),
-// and the look-ups of its rules.
+// and the lookups of its rules.
 func SeedReads() []feature.Read {
 	resources := map[schema.GroupResource]bool{}
 	for resource, operations := range rules {
@@ -29,7 +29,7 @@ func SeedReads() []feature.Read {
 	return lookups(resources)
 }
 
-// ShootReads returns the look-ups of ShootRestriction's rules.
+// ShootReads returns the lookups of ShootRestriction's rules.
 func ShootReads() []feature.Read {
 	return lookups(map[schema.GroupResource]bool{
 		gardencorev1beta1.Resource("backupbuckets").GroupResource(): true, seedmanagementv1alpha1.Resource("managedseeds").GroupResource(): true,

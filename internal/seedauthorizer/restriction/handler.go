@@ -38,40 +38,40 @@ type Reader interface {
 // Handler is SeedRestriction.
 type Handler struct {
 	Reader Reader
-	// Graph is the one for seeds. It is asked where a search would cost a read for each object of the landscape.
+	// Graph is the graph for seeds. It is used if a search would cost a read for each object of the landscape.
 	Graph *graph.Graph
-	// Shoots is the graph for self-hosted shoots, which ShootRestriction asks.
+	// Shoots is the graph for self-hosted shoots, which ShootRestriction uses.
 	Shoots *graph.Graph
-	// Checked checks the references, too, with which a gardenlet registers itself (references.go).
+	// Checked is set if the references with which a gardenlet registers itself are checked, too (references.go).
 	Checked bool
-	// Shadow is the second value of Checked by which requests are judged, too, without any effect; nil means that there is none.
+	// Shadow is a second value of Checked with which requests are also decided, without any effect; nil means that
+	// there is none.
 	Shadow *bool
-	// Differences counts and logs where the shadow policy judges differently.
+	// Differences counts and logs the decisions of the shadow policy that differ.
 	Differences *authorization.Differences
-	// Queue shares the reads between clients; nil means that none of them waits.
+	// Queue shares the reads between clients; nil means that no read waits.
 	Queue access.Queue
 	Clock clock.PassiveClock
 	Log   logr.Logger
 }
 
-// maxReads bounds the reads of the garden for one review.
+// maxReads limits the reads from the garden for one review.
 const maxReads = 3
 
-// refuse returns a refusal; it carries nothing of the object but names.
+// refuse returns a refusal, which has nothing of the object but names.
 func refuse(code int, format string, arguments ...any) error {
 	return admission.Refuse(code, format, arguments...)
 }
 
-// request is a request under decision.
 type request struct {
 	*Handler
 	*admissionv1.AdmissionRequest
 	client identity.SeedClient
-	// of is the seed or self-hosted shoot of the client, and called is its name in refusals.
+	// of is the seed or self-hosted shoot of the client, and called its name in refusals.
 	of     graph.Vertex
 	called string
-	// reach has the parts of the graph that the client reaches, its own Seed or Shoot first, and backup reads the
-	// backup credentials of that.
+	// reach has the parts of the graph that the client reaches, its own Seed or Shoot first. backup reads the backup
+	// credentials of that Seed or Shoot.
 	reach  []reach
 	backup func(context.Context) ([]graph.Vertex, error)
 	// reads counts the reads for this request.
@@ -90,7 +90,7 @@ func (h *Handler) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 	return q.alreadyExists(ctx, err)
 }
 
-// ofSeed is a request of a client of a seed.
+// ofSeed returns a request of a client of a seed.
 func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedClient) *request {
 	seed := relation.SeedVertex(client.Seed)
 	q := &request{
@@ -100,9 +100,9 @@ func (h *Handler) ofSeed(r *admissionv1.AdmissionRequest, client identity.SeedCl
 	return q
 }
 
-// alreadyExists answers a client whose creation is refused that the object exists, as the API server would (RES-2).
-// Creations that the rules admit need no check: the API server answers them, and their judgement holds even if the
-// object is deleted in between.
+// alreadyExists returns, if a creation is refused and the object exists, the error that the API server would return
+// (RES-2). Creations that the rules admit need no check: the API server reports the existing object, and the decision
+// stays valid even if the object is deleted in between.
 func (q *request) alreadyExists(ctx context.Context, err error) error {
 	why, refused := err.(*admission.Refusal) //nolint:errorlint // Refusals are never wrapped.
 	if !refused || why.Code >= http.StatusInternalServerError || why.Code == http.StatusTooManyRequests ||
@@ -124,8 +124,9 @@ func (q *request) alreadyExists(ctx context.Context, err error) error {
 	return &admission.Refusal{Code: int(status.Code), Reason: status.Reason, Message: status.Message}
 }
 
-// reading makes a read when it is the client's turn; what waits until the review's deadline is answered with 429. For a Seed
-// or Shoot that the graph does not have nothing is read: nothing belongs to such a client that a read could show (T3-2).
+// reading makes a read when it is the client's turn; a read that waits until the review's deadline gets 429. Nothing
+// is read for a Seed or Shoot that the graph does not have, because no object that a read could return belongs to
+// such a client (T3-2).
 func (q *request) reading(ctx context.Context, read func(context.Context) error) error {
 	if q.reads++; q.reads > maxReads {
 		return fmt.Errorf("judging %s would take more than %d reads", q.resource(), maxReads)
@@ -140,7 +141,7 @@ func (q *request) reading(ctx context.Context, read func(context.Context) error)
 	return access.InTurn(ctx, q.Queue, q.of, q.UserInfo.Username, read)
 }
 
-// dispatch finds the rule for a resource and an operation, and asks it (RES-3 to RES-5).
+// dispatch finds the rule for a resource and an operation, and calls it (RES-3 to RES-5).
 func dispatch[Q any](ctx context.Context, q Q, r *admissionv1.AdmissionRequest, rules map[schema.GroupResource]map[admissionv1.Operation]func(Q, context.Context) error) error {
 	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
 	byOperation, known := rules[resource]
@@ -163,7 +164,7 @@ func (q *request) decode(into any) error {
 	return admission.Unmarshal(q.Object.Raw, into)
 }
 
-// decoding makes a rule of a function that judges the object of the request.
+// decoding makes a rule of a function that checks the object of the request.
 func decoding[Q interface{ decode(into any) error }, T any](
 	judge func(Q, context.Context, *T) error,
 ) func(Q, context.Context) error {
@@ -176,7 +177,7 @@ func decoding[Q interface{ decode(into any) error }, T any](
 	}
 }
 
-// belongs wants one of some seed names to be that of the client (RES-7).
+// belongs requires that one of the seed names is that of the client (RES-7).
 func (q *request) belongs(seeds ...*string) error {
 	for _, seed := range seeds {
 		if seed != nil && *seed == q.client.Seed {

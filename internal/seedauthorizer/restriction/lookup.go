@@ -43,7 +43,7 @@ func read[T any, P interface {
 	switch {
 	case err == nil:
 		return object, nil
-	case reflector.IsAbsent(err) && absent == absentIsFine: // Not if the whole resource is missing: then nobody knows.
+	case reflector.IsAbsent(err) && absent == absentIsFine: // Not if the whole resource is missing: then it is unknown.
 		return nil, nil
 	case reflector.IsAbsent(err):
 		return nil, refuse(int(absent), "%s", err)
@@ -78,7 +78,7 @@ func (q *request) managedSeed(ctx context.Context, namespace, name string) (*see
 	return read[seedmanagementv1alpha1.ManagedSeed](ctx, q, seedmanagementv1alpha1.Resource("managedseeds"), namespace, name, absentIsForbidden)
 }
 
-// shootBelongs wants a Shoot of the request's namespace to be on the client's seed.
+// shootBelongs requires that a Shoot of the request's namespace is on the client's seed.
 func (q *request) shootBelongs(ctx context.Context, name string) error {
 	shoot, err := q.shoot(ctx, q.Namespace, name, absentIsForbidden)
 	if err != nil {
@@ -87,7 +87,7 @@ func (q *request) shootBelongs(ctx context.Context, name string) error {
 	return q.belongs(shoot.Spec.SeedName)
 }
 
-// managedSeedBelongs wants the Shoot of a ManagedSeed to be on the client's seed.
+// managedSeedBelongs requires that the Shoot of a ManagedSeed is on the client's seed.
 func (q *request) managedSeedBelongs(ctx context.Context, m *seedmanagementv1alpha1.ManagedSeed) error {
 	if m.Spec.Shoot == nil {
 		return q.foreign()
@@ -99,7 +99,7 @@ func (q *request) managedSeedBelongs(ctx context.Context, m *seedmanagementv1alp
 	return q.belongs(shoot.Spec.SeedName)
 }
 
-// managedSeedBootstraps wants a ManagedSeed whose gardenlet still has to be bootstrapped (RES-26).
+// managedSeedBootstraps requires a ManagedSeed whose gardenlet still has to be bootstrapped (RES-26).
 func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name string) error {
 	m, err := q.managedSeed(ctx, namespace, name)
 	if err != nil {
@@ -118,7 +118,7 @@ func (q *request) managedSeedBootstraps(ctx context.Context, namespace, name str
 	return refuse(http.StatusBadRequest, "managed seed %s/%s is already bootstrapped", namespace, name)
 }
 
-// gardenletBootstraps wants the client's own Gardenlet, which still has to be bootstrapped (RES-27).
+// gardenletBootstraps requires the client's own Gardenlet, which still has to be bootstrapped (RES-27).
 func (q *request) gardenletBootstraps(ctx context.Context, namespace, name string) error {
 	if name != q.client.Seed || namespace != wellknown.Garden {
 		return refuse(http.StatusForbidden, "gardenlet %s/%s does not belong to seed %q", namespace, name, q.client.Seed)
@@ -146,7 +146,7 @@ func renews(object *partialmeta.Object) bool {
 	return object.Annotations[wellknown.Operation] == wellknown.RenewKubeconfig
 }
 
-// projectOf returns the project that the label of a namespace names.
+// projectOf returns the project in the label of a namespace.
 func (q *request) projectOf(ctx context.Context, namespace string) (string, error) {
 	object, err := read[corev1.Namespace](ctx, q, corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace, absentIsForbidden)
 	if err != nil {
@@ -155,8 +155,9 @@ func (q *request) projectOf(ctx context.Context, namespace string) (string, erro
 	return object.Labels[wellknown.Project], nil
 }
 
-// isBackupSecret reports whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts (RES-33). The graph
-// knows which ManagedSeeds name it (GE-26) and their Shoots (GE-24), so that this costs two reads at most, however many ManagedSeeds there are.
+// isBackupSecret reports whether a Secret has the backup credentials of a ManagedSeed that the client's seed hosts
+// (RES-33). The graph has the ManagedSeeds that name it (GE-26) and their Shoots (GE-24), so that this costs two
+// reads at most, however many ManagedSeeds there are.
 func (q *request) isBackupSecret(ctx context.Context) error {
 	answer := q.foreign()
 	for _, host := range q.hostsOfBackup() {
@@ -168,14 +169,14 @@ func (q *request) isBackupSecret(ctx context.Context) error {
 			return nil
 		}
 		if why, is := answer.(*admission.Refusal); is && why.Code == http.StatusForbidden { //nolint:errorlint // Refusals are never wrapped.
-			answer = err // A failed read is no refusal, whatever comes after it.
+			answer = err // A failed read is no refusal, whatever follows it.
 		}
 	}
 	return answer
 }
 
-// hostsRead bounds the Shoots that are read for one Secret. A Shoot that moves away leads to the seed, too, but does not belong to it any more; so
-// one more Shoot is read.
+// hostsRead limits the Shoots that are read for one Secret. A Shoot that moves away still leads to the seed, but does
+// not belong to it any more; so one more Shoot is read.
 const hostsRead = 2
 
 // hostsOfBackup returns Shoots of ManagedSeeds whose backups name the Secret: those that lead to the client's seed, or else any one.

@@ -17,32 +17,33 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// A client that names an object in an object of its own reaches the named object afterwards. So a client may name only
-// objects that it reaches already (T3-4: edges that clients can make themselves). A client that hands an object of its
-// own to another seed or shoot loses it, and the receiver would reconcile the client's content; so BackupBuckets,
-// ControllerInstallations, ManagedSeeds and Shoots keep their owners.
+// A client that names an object in one of its own objects reaches the named object afterwards. So a client may name
+// only objects that it reaches already (T3-4: edges that clients can make themselves). A client that hands over one
+// of its objects to another seed or shoot loses it, and the receiver would reconcile the client's content. So
+// BackupBuckets, ControllerInstallations, ManagedSeeds and Shoots keep their owners.
 //
 // The garden's API itself leaves these fields mutable: ValidateBackupBucketSpecUpdate,
 // ValidateControllerInstallationSpecUpdate, validateGardenletUpdate and ValidateShootSpecUpdate (pkg/api of the
 // reference) check few of them.
 
-// operations are the operations on a kind that are judged by the names in the object.
+// operations are the operations, by kind, for which the names in the object are checked.
 type operations = map[graph.Kind][]admissionv1.Operation
 
-// guarded are the kinds whose references are judged in every mode: today's gardenlets never add a reference there, or only one that
-// follows from their Seed or Shoot (own backup credentials).
+// guarded are the kinds whose references are checked in every mode: current gardenlets never add a reference there,
+// or only one that follows from their Seed or Shoot (own backup credentials).
 var guarded = operations{
 	relation.BackupBucket:           {admissionv1.Create, admissionv1.Update},
 	relation.ControllerInstallation: {admissionv1.Update},
 	relation.Gardenlet:              {admissionv1.Update},
 	relation.ManagedSeed:            {admissionv1.Update},
-	// A bootstrap ServiceAccount names the Secrets of its tokens; kube-controller-manager adds them, no gardenlet does.
+	// A bootstrap ServiceAccount names the Secrets of its tokens. kube-controller-manager adds them; gardenlets do
+	// not.
 	relation.ServiceAccount: {admissionv1.Create, admissionv1.Update},
 	relation.Shoot:          {admissionv1.Update},
 }
 
-// registering are the kinds with which a gardenlet registers itself. It names Secrets there that nothing else names, so that their
-// references are judged with references Checked only.
+// registering are the kinds with which a gardenlet registers itself. It names Secrets there that no other object
+// names, so that their references are checked only with references Checked.
 var registering = operations{
 	relation.Seed:      {admissionv1.Create, admissionv1.Update},
 	relation.Gardenlet: {admissionv1.Create},
@@ -62,7 +63,7 @@ func (q *request) rules() map[schema.GroupResource]byOperation {
 	return rules
 }
 
-// judging returns the rules, followed by a check of references.
+// judging returns the rules, each followed by a check of references.
 func judging(before map[schema.GroupResource]byOperation, kinds operations) map[schema.GroupResource]byOperation {
 	result := maps.Clone(before)
 	for kind, all := range kinds {
@@ -95,8 +96,9 @@ type reach struct {
 	managed bool
 }
 
-// reaches reports whether the client reaches the start of an edge without the edge, and also writes it if the edge would let it write: over a
-// managed edge under writeScope Owned (B-6), and over a Shoot, which may be self-hosted: there is no writeScope for those.
+// reaches reports whether the client reaches the start of an edge without the edge. If the edge would let the client
+// write the start, the client must be able to write it without the edge, too: over a managed edge under writeScope
+// Owned (B-6), and over a Shoot, which may be self-hosted, because there is no writeScope for self-hosted shoots.
 func (q *request) reaches(e graph.Edge, w *relation.Watch) bool {
 	writes := e.Class == graph.Manages || w.Kind == relation.Shoot
 	return slices.ContainsFunc(q.reach, func(r reach) bool {
@@ -110,10 +112,11 @@ func (q *request) reaches(e graph.Edge, w *relation.Watch) bool {
 // owns reports whether a vertex is the client's own Seed or Shoot.
 func (q *request) owns(v graph.Vertex) bool { return q.reach[0].to == v }
 
-// owned are the kinds that stay with their owner.
+// owned are the kinds that keep their owner.
 var owned = []graph.Kind{relation.BackupBucket, relation.ControllerInstallation, relation.ManagedSeed, relation.Shoot}
 
-// namesOnlyReachable wants all that an object names to be reached by the client already, or to have been named by the object before.
+// namesOnlyReachable requires that the client can already reach every object that the object names, or that the
+// object named it before.
 func (q *request) namesOnlyReachable(ctx context.Context, w *relation.Watch) error {
 	object := w.New()
 	if err := q.decode(object); err != nil {
@@ -152,7 +155,7 @@ func (q *request) unreachable(v graph.Vertex) error {
 	return refuse(http.StatusForbidden, "object refers to %s, which %s %s", relation.Schema.String(v), why, q.called)
 }
 
-// keepsOwner wants the ends of an object's edges to be unchanged, or to be the client's own Seed or Shoot.
+// keepsOwner requires that the ends of an object's edges do not change, or are the client's own Seed or Shoot.
 func (q *request) keepsOwner(w *relation.Watch, before, after references) error {
 	if !slices.Contains(owned, w.Kind) {
 		return nil
@@ -165,8 +168,9 @@ func (q *request) keepsOwner(w *relation.Watch, before, after references) error 
 	return nil
 }
 
-// isOwnBackup reports whether a BackupBucket names the backup credentials of the client's own Seed or Shoot. These are read, as the graph
-// may not have seen the latest change of the Seed, and does not follow the backup of a Shoot at all.
+// isOwnBackup reports whether a BackupBucket names the backup credentials of the client's own Seed or Shoot. These
+// are read, because the graph may lack the latest change of the Seed, and does not follow the backup of a Shoot at
+// all.
 func (q *request) isOwnBackup(ctx context.Context, w *relation.Watch, e graph.Edge) (bool, error) {
 	if w.Kind != relation.BackupBucket || e.Class == graph.Manages {
 		return false, nil
@@ -184,10 +188,11 @@ func (q *request) backupOfSeed(ctx context.Context) ([]graph.Vertex, error) {
 	return relation.BackupCredentials(seed.Spec.Backup), nil
 }
 
-// unnamed stands for the name of an object whose name is still to be generated: what has no name has no edges.
+// unnamed gives a name to an object whose name is still to be generated, because an object without a name has no
+// edges.
 const unnamed = `{"metadata":{"name":"-"}}`
 
-// references of an object, by its fields: the starts of its edges, and their ends.
+// references are the starts and ends of the edges that follow from the fields of an object.
 type references struct {
 	starts []graph.Edge
 	ends   []graph.Vertex
@@ -195,7 +200,7 @@ type references struct {
 	generated []graph.Vertex
 }
 
-// namedBefore returns the references of the object as it is.
+// namedBefore returns the references of the object before the update.
 func (q *request) namedBefore(w *relation.Watch) (references, error) {
 	if q.Operation != admissionv1.Update || len(q.OldObject.Raw) == 0 {
 		return references{}, nil
@@ -227,7 +232,7 @@ func named(w *relation.Watch, object runtime.Object) (references, error) {
 		result.generated = []graph.Vertex{{Kind: relation.Secret, Namespace: wellknown.Garden, Name: wellknown.GeneratedBucketPrefix + typed.Name}}
 	case *gardencorev1beta1.Shoot:
 		for _, v := range relation.ControlPlaneBackups(typed) {
-			result.starts = append(result.starts, graph.Edge{From: v, To: w.Owner(object)}) // A BackupBucket names it afterwards.
+			result.starts = append(result.starts, graph.Edge{From: v, To: w.Owner(object)}) // The BackupBucket will name it.
 		}
 	}
 	return result, nil

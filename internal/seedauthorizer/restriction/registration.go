@@ -11,13 +11,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The match conditions send only requests of clients of seeds and of self-hosted shoots: the requests of other clients do not depend on admission-controller.
+// The match conditions select only requests of clients of seeds and of self-hosted shoots, so that the requests of
+// other clients do not depend on admission-controller.
 const (
 	clientsOfSeeds            = "'gardener.cloud:system:seeds' in request.userInfo.groups || request.userInfo.groups.exists(e, e.startsWith('system:serviceaccounts:seed-'))"
 	clientsOfSelfHostedShoots = "'gardener.cloud:system:shoots' in request.userInfo.groups || (request.userInfo.groups.exists(e, e == 'system:serviceaccounts:garden' || e.startsWith('system:serviceaccounts:garden-')) && request.userInfo.username.contains(':extension-shoot--'))"
 )
 
-// versions are those in which resources are judged; API servers convert others (matchPolicy Equivalent).
+// versions are the versions in which resources are checked; API servers convert others (matchPolicy Equivalent).
 var versions = map[string]string{
 	"":                              "v1",
 	"certificates.k8s.io":           "v1",
@@ -29,14 +30,14 @@ var versions = map[string]string{
 	"seedmanagement.gardener.cloud": "v1alpha1",
 }
 
-// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), except for its client
-// configuration. It is the same with references Trusted and Checked, which differ in their checks only.
+// SeedRegistration is the entry of SeedRestriction in a ValidatingWebhookConfiguration (ADM-20), except for its
+// client configuration. It is the same with references Trusted and Checked.
 func SeedRegistration() admissionregistrationv1.ValidatingWebhook {
 	return registration("seed-restriction", "clients-of-seeds", clientsOfSeeds, ofSeeds())
 }
 
-// ShootRegistration is the entry of ShootRestriction (ADM-21). An extension of a shoot that is a seed is judged as one of the seed where
-// ShootRestriction has no rule of its own.
+// ShootRegistration is the entry of ShootRestriction (ADM-21). If ShootRestriction has no rule for a request of an
+// extension of a shoot that is a seed, the rule for the seed decides.
 func ShootRegistration() admissionregistrationv1.ValidatingWebhook {
 	judged := ofSeeds()
 	collect(judged, shootRules)
@@ -54,7 +55,7 @@ func ofSeeds() judgements {
 	return judged
 }
 
-// judgements are the operations that are judged, by resource.
+// judgements are the operations that are checked, by resource.
 type judgements map[schema.GroupResource][]admissionv1.Operation
 
 func collect[F any](into judgements, from map[schema.GroupResource]map[admissionv1.Operation]F) {
@@ -83,7 +84,7 @@ func registration(name, condition, expression string, judged judgements) admissi
 // inOrder is the usual order of operations.
 var inOrder = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete}
 
-// rulesFor has a rule for each group and set of operations, sorted.
+// rulesFor returns a rule for each group and set of operations, sorted.
 func rulesFor(judged judgements) []admissionregistrationv1.RuleWithOperations {
 	type key struct{ group, operations string }
 	resources := map[key][]string{}

@@ -26,8 +26,9 @@ const (
 // systemAccounts is the group of the garden's own controllers.
 const systemAccounts = "system:serviceaccounts:" + wellknown.KubeSystem
 
-// Reserved admits ServiceAccounts with the name of an extension of a self-hosted shoot, and tokens of such ServiceAccounts, only if the Shoot's
-// gardenlet or the system asks for them (RSA-1 to RSA-4). Otherwise a member of a project would become an extension by the choice of a name.
+// Reserved admits ServiceAccounts with the name of an extension of a self-hosted shoot, and tokens of such
+// ServiceAccounts, only if the Shoot's gardenlet or the system requests them (RSA-1 to RSA-4). Otherwise a member of
+// a project could become an extension by choosing a name.
 func Reserved(_ context.Context, r *admissionv1.AdmissionRequest) error {
 	if slices.Contains(r.UserInfo.Groups, user.SystemPrivilegedGroup) || slices.Contains(r.UserInfo.Groups, systemAccounts) {
 		return nil
@@ -90,7 +91,7 @@ func (s *tokenSecret) account() string {
 	return s.Metadata.Annotations[corev1.ServiceAccountNameKey]
 }
 
-// reservedCondition sends only requests for reserved names, so that no others depend on admission-controller.
+// reservedCondition selects only requests for reserved names, so that no others depend on admission-controller.
 var reservedCondition = fmt.Sprintf(`request.resource.resource == 'secrets'
 ? has(object.type) && object.type == '%[1]s' && has(object.metadata.annotations) && '%[2]s' in object.metadata.annotations && object.metadata.annotations['%[2]s'].startsWith('%[3]s')
 : has(request.name) && request.name.startsWith('%[3]s') || has(object.metadata) && (has(object.metadata.name) && object.metadata.name.startsWith('%[3]s') || has(object.metadata.generateName) && object.metadata.generateName.startsWith('%[3]s'))`,

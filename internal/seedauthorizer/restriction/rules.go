@@ -24,8 +24,8 @@ import (
 
 type byOperation = map[admissionv1.Operation]func(*request, context.Context) error
 
-// base has all resources that seeds create, or whose changes depend on the object (section 7.2). Rights by references
-// come on top (references.go).
+// base has all resources that seeds create, or whose changes depend on the object (section 7.2). The checks of
+// references are added to it (references.go).
 var base = map[schema.GroupResource]byOperation{
 	{Group: "core.gardener.cloud", Resource: "backupbuckets"}:              {admissionv1.Create: decoding((*request).createBackupBucket), admissionv1.Delete: (*request).deleteBackupBucket},
 	{Group: "core.gardener.cloud", Resource: "backupentries"}:              {admissionv1.Create: decoding((*request).createBackupEntry), admissionv1.Update: (*request).updateBackupEntry},
@@ -42,12 +42,12 @@ var base = map[schema.GroupResource]byOperation{
 	{Group: "core.gardener.cloud", Resource: "shootstates"}: {admissionv1.Create: (*request).createShootState},
 }
 
-// createBackupBucket is RES-11.
+// createBackupBucket implements RES-11.
 func (q *request) createBackupBucket(_ context.Context, bucket *gardencorev1beta1.BackupBucket) error {
 	return q.belongs(bucket.Spec.SeedName)
 }
 
-// deleteBackupBucket is RES-12: the bucket of a seed has its UID for a name.
+// deleteBackupBucket implements RES-12: the name of a seed's bucket is the UID of the seed.
 func (q *request) deleteBackupBucket(ctx context.Context) error {
 	seed, err := q.seed(ctx, q.client.Seed, absentIsError)
 	if err != nil {
@@ -59,7 +59,7 @@ func (q *request) deleteBackupBucket(ctx context.Context) error {
 	return nil
 }
 
-// createBackupEntry is RES-13.
+// createBackupEntry implements RES-13.
 func (q *request) createBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	if err := q.belongs(entry.Spec.SeedName); err != nil {
 		return err
@@ -74,8 +74,9 @@ func (q *request) createBackupEntry(ctx context.Context, entry *gardencorev1beta
 	return q.belongs(bucket.Spec.SeedName)
 }
 
-// updateBackupEntry is RES-35: the garden's API lets everybody change the name of the bucket (ValidateBackupEntrySpecUpdate), and an entry
-// opens its bucket with all credentials (GE-5). The gardenlet that restores a Shoot changes it to the bucket of its own seed.
+// updateBackupEntry implements RES-35: the garden's API lets any client change the name of the bucket
+// (ValidateBackupEntrySpecUpdate), and an entry gives access to its bucket with all credentials (GE-5). The gardenlet
+// that restores a Shoot changes it to the bucket of its own seed.
 func (q *request) updateBackupEntry(ctx context.Context) error {
 	entry, old, err := q.changedEntry()
 	if err != nil || !opensBucket(entry, old) {
@@ -100,12 +101,13 @@ func (q *request) changedEntry() (entry, old *gardencorev1beta1.BackupEntry, err
 	return entry, old, nil
 }
 
-// opensBucket reports whether a BackupEntry names another bucket than before, or opens its bucket to another self-hosted shoot (SHG-1).
+// opensBucket reports whether a BackupEntry names another bucket than before, or gives another self-hosted shoot
+// access to its bucket (SHG-1).
 func opensBucket(entry, old *gardencorev1beta1.BackupEntry) bool {
 	return entry.Spec.BucketName != old.Spec.BucketName || entry.Spec.ShootRef != nil && !reflect.DeepEqual(entry.Spec.ShootRef, old.Spec.ShootRef)
 }
 
-// createSourceBackupEntry is RES-14: the copy of an entry while its Shoot moves.
+// createSourceBackupEntry implements RES-14: the copy of an entry while its Shoot moves.
 func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencorev1beta1.BackupEntry) error {
 	owner := ""
 	for _, reference := range entry.OwnerReferences {
@@ -143,7 +145,7 @@ func (q *request) createSourceBackupEntry(ctx context.Context, entry *gardencore
 	return nil
 }
 
-// sameSpec compares all of two specifications, not only what the slices know.
+// sameSpec compares all fields of two specifications, also those that the partial types do not have.
 func sameSpec(a, b []byte) (bool, error) {
 	var left, right struct {
 		Spec map[string]any `json:"spec"`
@@ -152,12 +154,12 @@ func sameSpec(a, b []byte) (bool, error) {
 	return reflect.DeepEqual(left.Spec, right.Spec), err
 }
 
-// createBastion is RES-15.
+// createBastion implements RES-15.
 func (q *request) createBastion(_ context.Context, bastion *operationsv1alpha1.Bastion) error {
 	return q.belongs(bastion.Spec.SeedName)
 }
 
-// createCertificateSigningRequest is RES-16.
+// createCertificateSigningRequest implements RES-16.
 func (q *request) createCertificateSigningRequest(context.Context) error {
 	if err := q.notForExtensions("CertificateSigningRequests"); err != nil {
 		return err
@@ -176,7 +178,7 @@ func (q *request) createCertificateSigningRequest(context.Context) error {
 	return q.belongs(&seed)
 }
 
-// createClusterRoleBinding is RES-17; an update is judged as a creation (RES-36).
+// createClusterRoleBinding implements RES-17; an update is checked like a creation (RES-36).
 func (q *request) createClusterRoleBinding(ctx context.Context) error {
 	if err := q.notForExtensions("ClusterRoleBindings"); err != nil {
 		return err
@@ -198,12 +200,12 @@ func (q *request) createClusterRoleBinding(ctx context.Context) error {
 	return q.managedSeedBootstraps(ctx, namespace, name)
 }
 
-// createConfigMap is RES-18.
+// createConfigMap implements RES-18.
 func (q *request) createConfigMap(ctx context.Context) error {
 	return q.createOfShoot(ctx, wellknown.ShootConfigMaps)
 }
 
-// createInternalSecret is RES-20.
+// createInternalSecret implements RES-20.
 func (q *request) createInternalSecret(ctx context.Context) error {
 	return q.createOfShoot(ctx, wellknown.ShootInternalSecrets)
 }
@@ -216,7 +218,7 @@ func (q *request) createOfShoot(ctx context.Context, suffixes []string) error {
 	return q.shootBelongs(ctx, shoot)
 }
 
-// createGardenlet is RES-19.
+// createGardenlet implements RES-19.
 func (q *request) createGardenlet(context.Context) error {
 	if q.Namespace != wellknown.Garden {
 		return refuse(http.StatusBadRequest, "object must be in namespace: %q", wellknown.Garden)
@@ -224,7 +226,7 @@ func (q *request) createGardenlet(context.Context) error {
 	return q.belongs(&q.Name)
 }
 
-// createLease is RES-21.
+// createLease implements RES-21.
 func (q *request) createLease(context.Context) error {
 	if q.client.Type == identity.Extension {
 		if q.Namespace != wellknown.SeedNamespace(q.client.Seed) {
@@ -241,7 +243,7 @@ func (q *request) createLease(context.Context) error {
 	return q.foreign()
 }
 
-// changeSeed is RES-23.
+// changeSeed implements RES-23.
 func (q *request) changeSeed(context.Context) error {
 	name := q.Name
 	if name == "" {
@@ -254,7 +256,8 @@ func (q *request) changeSeed(context.Context) error {
 	return q.belongs(&name)
 }
 
-// deleteSeed is RES-24: a seed may also be deleted from the seed that hosts its cluster, when its ManagedSeed is being deleted.
+// deleteSeed implements RES-24: a seed may also be deleted from the seed that hosts its cluster, when its ManagedSeed
+// is being deleted.
 func (q *request) deleteSeed(ctx context.Context) error {
 	if q.belongs(&q.Name) == nil {
 		return nil
@@ -275,7 +278,7 @@ func (q *request) deleteSeed(ctx context.Context) error {
 	return q.managedSeedBelongs(ctx, m)
 }
 
-// createServiceAccount is RES-25.
+// createServiceAccount implements RES-25.
 func (q *request) createServiceAccount(ctx context.Context) error {
 	if err := q.notForExtensions("ServiceAccounts"); err != nil {
 		return err
@@ -289,7 +292,7 @@ func (q *request) createServiceAccount(ctx context.Context) error {
 	return q.foreign()
 }
 
-// createShootState is RES-28.
+// createShootState implements RES-28.
 func (q *request) createShootState(ctx context.Context) error {
 	state := &struct {
 		Metadata partialmeta.Object `json:"metadata"`

@@ -13,7 +13,7 @@ import (
 
 var shootSecrets = append(slices.Clone(wellknown.ShootSecrets), wellknown.ShootKubeconfig)
 
-// createSecret is section 7.3; the first case that fits decides.
+// createSecret implements section 7.3; the first case that matches decides.
 func (q *request) createSecret(ctx context.Context) error {
 	if err := q.isForNoServiceAccount(); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (q *request) createSecret(ctx context.Context) error {
 		return q.createBucketSecret(ctx, bucket)
 	}
 	if shoot, found := wellknown.CutShootSuffix(q.Name, shootSecrets); found {
-		return q.shootBelongs(ctx, shoot) // A Secret that is named after a Shoot is that Shoot's (RES-30).
+		return q.shootBelongs(ctx, shoot) // A Secret that is named after a Shoot belongs to that Shoot (RES-30).
 	}
 	switch {
 	case q.Namespace == wellknown.ShootIssuer:
@@ -33,8 +33,9 @@ func (q *request) createSecret(ctx context.Context) error {
 	return q.isBackupSecret(ctx)
 }
 
-// isForNoServiceAccount is RES-34: into a Secret of this type kube-controller-manager writes a token of the ServiceAccount that an annotation names,
-// whichever it is in the namespace. The client would read it under the name of a Secret that it may read. The type never changes.
+// isForNoServiceAccount implements RES-34: into a Secret of this type, kube-controller-manager writes a token of the
+// ServiceAccount that an annotation names, which may be any in the namespace. The client could then read the token,
+// because it may read the Secret. The type never changes.
 func (q *request) isForNoServiceAccount() error {
 	secret := &struct {
 		Type corev1.SecretType `json:"type"`
@@ -48,7 +49,7 @@ func (q *request) isForNoServiceAccount() error {
 	return nil
 }
 
-// createBucketSecret is RES-29. Generated Secrets are in one namespace only.
+// createBucketSecret implements RES-29. Generated Secrets are in one namespace only.
 func (q *request) createBucketSecret(ctx context.Context, name string) error {
 	bucket, err := q.backupBucket(ctx, name, absentIsForbidden)
 	if err != nil {
@@ -60,7 +61,7 @@ func (q *request) createBucketSecret(ctx context.Context, name string) error {
 	return q.belongs(bucket.Spec.SeedName)
 }
 
-// createIssuerSecret is RES-31.
+// createIssuerSecret implements RES-31.
 func (q *request) createIssuerSecret(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := q.decode(secret); err != nil {
@@ -98,7 +99,7 @@ func (q *request) createIssuerSecret(ctx context.Context) error {
 	return nil
 }
 
-// createBootstrapToken is RES-32. With a token that it chose, an extension would become a gardenlet.
+// createBootstrapToken implements RES-32. With a token that it chose, an extension would become a gardenlet.
 func (q *request) createBootstrapToken(ctx context.Context) error {
 	if err := q.notForExtensions("bootstrap tokens"); err != nil {
 		return err
@@ -116,12 +117,12 @@ func (q *request) createBootstrapToken(ctx context.Context) error {
 	case "Gardenlet":
 		return q.gardenletBootstraps(ctx, namespace, name)
 	default:
-		// The description itself is content of a Secret and stays out of the answer.
+		// The description is content of a Secret, and must not be in the response.
 		return refuse(http.StatusBadRequest, "unknown kind %q found in bootstrap token secret description", kind)
 	}
 }
 
-// checkBootstrapToken wants a token that does what a bootstrap needs, and nothing more.
+// checkBootstrapToken requires that a token has exactly the rights that a bootstrap needs.
 func checkBootstrapToken(secret *corev1.Secret) error {
 	if secret.Type != corev1.SecretTypeBootstrapToken {
 		return refuse(http.StatusUnprocessableEntity, "unexpected secret type: %q", secret.Type)

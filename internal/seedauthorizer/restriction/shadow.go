@@ -11,8 +11,9 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// judgeAsShadow judges a request once more by the shadow policy (SHD-5), if that has other rules for it: what a gardenlet names when it registers
-// itself. Neither policy reads anything for these kinds, so that a second judgement costs the garden nothing.
+// judgeAsShadow decides a request once more with the shadow policy (SHD-5), if that has other rules for it: for the
+// references with which a gardenlet registers itself. Neither policy reads anything for these kinds, so that a second
+// decision costs the garden nothing.
 func (q *request) judgeAsShadow(ctx context.Context, err error) {
 	if q.Shadow == nil || *q.Shadow == q.Checked || !q.registers() {
 		return

@@ -21,18 +21,19 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// SelfHosted is ShootRestriction: what SeedRestriction is for seeds, for self-hosted shoots (section 8.3).
+// SelfHosted is ShootRestriction, which does for self-hosted shoots what SeedRestriction does for seeds (section
+// 8.3).
 type SelfHosted struct{ *Handler }
 
-// shootRequest is a request under decision.
 type shootRequest struct {
 	*request
 	client identity.ShootClient
-	// seed is the same request in the name of the seed that the shoot is, too (SH-23), and nil for gardenlets and for shoots that are no seeds.
+	// seed is the same request in the name of the seed that the shoot also is (SH-23). It is nil for gardenlets and
+	// for shoots that are no seeds.
 	seed *request
 }
 
-// ofShoot is a request of a client of a self-hosted shoot.
+// ofShoot returns a request of a client of a self-hosted shoot.
 func (h SelfHosted) ofShoot(r *admissionv1.AdmissionRequest, client identity.ShootClient) *shootRequest {
 	shoot := graph.Vertex{Kind: relation.Shoot, Namespace: client.Namespace, Name: client.Name}
 	own := reach{in: h.Shoots, to: shoot}
@@ -44,7 +45,8 @@ func (h SelfHosted) ofShoot(r *admissionv1.AdmissionRequest, client identity.Sho
 	if client.Type == identity.Extension && client.Namespace == wellknown.Garden && h.Shoots.Check(relation.SeedVertex(client.Name), shoot).Reached {
 		q.seed = h.ofSeed(r, identity.SeedClient{Seed: client.Name, Type: identity.Extension})
 		q.seed.of = q.of
-		// The shoot may write all that it reaches: it has no writeScope. So objects that the seed only reads do not count.
+		// The shoot may write every object that it reaches, because it has no writeScope. So objects that the seed
+		// may only read do not count.
 		q.reach = append(q.reach, reach{in: h.Graph, to: relation.SeedVertex(client.Name), managed: true})
 		q.seed.reach = append(q.seed.reach, own)
 	}
@@ -68,8 +70,8 @@ func namesOnly(kind graph.Kind) func(*shootRequest, context.Context) error {
 	}
 }
 
-// byPathOr leaves deletions of objects that lead to the shoot to the authorizer; deletions by an extension for the
-// seed are judged as the seed's.
+// byPathOr leaves deletions of objects that lead to the shoot to the authorizer. Deletions by an extension for the
+// seed are decided like those of the seed.
 func byPathOr(kind graph.Kind, ofSeed func(*request, context.Context) error) func(*shootRequest, context.Context) error {
 	return func(q *shootRequest, ctx context.Context) error {
 		own := q.reach[0]
@@ -114,7 +116,7 @@ var gardenadmRules = map[schema.GroupResource]shootOperations{
 	{Group: "security.gardener.cloud", Resource: "workloadidentities"}: {admissionv1.Create: (*shootRequest).createInNamespace},
 }
 
-// Decide admits what the rules admit, and whatever others than clients of self-hosted shoots ask.
+// Decide admits the requests that the rules admit, and all requests of other users.
 func (h SelfHosted) Decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	client, ok := identity.OfShoot(r.UserInfo.Username, r.UserInfo.Groups)
 	if !ok {
@@ -135,7 +137,7 @@ func (q *shootRequest) foreign() error {
 	return refuse(http.StatusForbidden, "object does not belong to shoot %s/%s", q.client.Namespace, q.client.Name)
 }
 
-// belongs wants a namespace and a name to be those of the client's shoot.
+// belongs requires that a namespace and a name are those of the client's shoot.
 func (q *shootRequest) belongs(namespace, name string) error {
 	if namespace == q.client.Namespace && name == q.client.Name {
 		return nil
@@ -157,7 +159,8 @@ func (q *shootRequest) createBackupBucket(ctx context.Context, bucket *gardencor
 	return q.namesOnlyReachable(ctx, relation.WatchOf(relation.BackupBucket))
 }
 
-// updateBackupEntry is RES-35 for self-hosted shoots. An entry of theirs never moves to a seed, whose graph would follow the bucket further.
+// updateBackupEntry implements RES-35 for self-hosted shoots. Such an entry never moves to a seed, whose graph would
+// follow the bucket further.
 func (q *shootRequest) updateBackupEntry(ctx context.Context) error {
 	entry, old, err := q.changedEntry()
 	moves := err == nil && entry.Spec.SeedName != nil && !reflect.DeepEqual(entry.Spec.SeedName, old.Spec.SeedName)
@@ -213,7 +216,7 @@ func (q *shootRequest) shootNameBelongs(suffixes []string) error {
 	return q.belongs(q.Namespace, shoot)
 }
 
-// createPrefixed is for objects with the name of the shoot after a prefix.
+// createPrefixed admits objects with the name of the shoot after a prefix.
 func (q *shootRequest) createPrefixed(context.Context) error {
 	shoot, found := strings.CutPrefix(q.Name, wellknown.SelfHostedShootPrefix)
 	if !found {
@@ -281,7 +284,7 @@ func (q *shootRequest) createSecret(ctx context.Context) error {
 	return q.foreign()
 }
 
-// createBootstrapToken is for gardenlets: with a token that it chose, an extension would become one.
+// createBootstrapToken admits only tokens of gardenlets: with a token that it chose, an extension would become one.
 func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
 	if q.client.Type == identity.Extension {
 		return refuse(http.StatusForbidden, "extension client may not create bootstrap tokens")
@@ -297,7 +300,7 @@ func (q *shootRequest) createBootstrapToken(ctx context.Context) error {
 	case "ManagedSeed":
 		return q.ofManagedSeed(ctx, namespace, name)
 	case "Gardenlet":
-		// The Gardenlet of a seed may have the name of a Shoot; its token is no Shoot's.
+		// The Gardenlet of a seed may have the name of a Shoot; its token does not belong to a Shoot.
 		if shoot, found := strings.CutPrefix(name, wellknown.SelfHostedShootPrefix); found {
 			return q.belongs(namespace, shoot)
 		}
@@ -330,8 +333,9 @@ func (q *shootRequest) createSecretInNamespace(ctx context.Context) error {
 	return q.createInNamespace(ctx)
 }
 
-// createBinding wants a SecretBinding or CredentialsBinding, and the credentials that it names, to be in the shoot's namespace. The garden's
-// API lets gardenadm name any credentials there without a right to read them (ensureBindingReferences of the reference).
+// createBinding requires that a SecretBinding or CredentialsBinding, and the credentials that it names, are in the
+// shoot's namespace. The garden's API lets gardenadm name any credentials there without a right to read them
+// (ensureBindingReferences of the reference).
 func (q *shootRequest) createBinding(ctx context.Context) error {
 	if err := q.createInNamespace(ctx); err != nil {
 		return err
@@ -352,7 +356,7 @@ func (q *shootRequest) createBinding(ctx context.Context) error {
 	return nil
 }
 
-// createProject wants the project to have the shoot's namespace.
+// createProject requires that the project has the shoot's namespace.
 func (q *shootRequest) createProject(_ context.Context, project *gardencorev1beta1.Project) error {
 	if namespace := project.Spec.Namespace; namespace == nil || *namespace != q.client.Namespace {
 		return q.foreign()

@@ -8,14 +8,14 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// SeedReads returns the look-ups of the SeedAuthorizer.
+// SeedReads returns the lookups of the SeedAuthorizer.
 func SeedReads() []feature.Read { return seeds.lookups(relation.Watches) }
 
-// ShootReads returns the look-ups of the ShootAuthorizer.
+// ShootReads returns the lookups of the ShootAuthorizer.
 func ShootReads() []feature.Read { return shoots.lookups(relation.SelfHosted) }
 
-// lookups returns the live reads before a refusal by path: objects of watched kinds that may not have arrived yet,
-// objects of other kinds that may be deleted only if they do not exist (lookAgain), and the reads of specials.
+// lookups returns the live reads before a refusal by path: of objects of watched kinds that may not have arrived yet,
+// of objects of other kinds, which may be deleted only if they do not exist (lookAgain), and of exceptions.
 func (t *table) lookups(watches relation.Table) []feature.Read {
 	var all []feature.Read
 	for _, r := range t.rules {

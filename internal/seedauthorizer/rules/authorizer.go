@@ -24,27 +24,28 @@ const (
 // Selectors reports whether the garden's API server sends selectors (section 5.1).
 type Selectors interface {
 	Possible(ctx context.Context) (bool, error)
-	// Known is the answer as far as it is known without a request.
+	// Known returns the result if it is known without a request.
 	Known() (possible, known bool)
 }
 
 // Options has the parts of an authorizer.
 type Options struct {
 	Graph *graph.Graph
-	// Watches is the table that the graph is made of.
+	// Watches is the table from which the graph is made.
 	Watches   relation.Table
 	Facts     relation.Facts
 	Selectors Selectors
-	// Live may be nil: then nothing is looked up.
+	// Live reads from the garden; nil means that no lookups are made.
 	Live Live
-	// Queue shares the look-ups between clients; nil means that none of them waits.
+	// Queue shares the lookups between clients; nil means that none of them waits.
 	Queue   garden.Queue
 	Metrics *Metrics
-	// ReadAll is readScope All, WriteOwned writeScope Owned.
+	// ReadAll is set for readScope All, and WriteOwned for writeScope Owned.
 	ReadAll, WriteOwned bool
-	// Shadow is the policy by which each request is decided, too, without any effect (shadow.go); nil means that there is none.
+	// Shadow is the policy that also decides each request, without any effect (shadow.go); nil means that there is
+	// none.
 	Shadow *Policy
-	// Differences counts and logs where the shadow policy decides differently.
+	// Differences counts and logs the decisions of the shadow policy that differ.
 	Differences *authorization.Differences
 	Log         logr.Logger
 }
@@ -53,7 +54,7 @@ type Options struct {
 type Authorizer struct {
 	Options
 	table *table
-	// seeds decides for extensions of self-hosted shoots that are seeds, too.
+	// seeds decides about extensions of self-hosted shoots that are seeds, too.
 	seeds *Authorizer
 }
 

@@ -26,10 +26,10 @@ type request struct {
 	subresource string
 	attributes  authorizer.Attributes
 	policy      Policy
-	// differs is set if the shadow policy would have answered a question about the policy differently (shadow.go).
+	// differs is set if the decision depends on the policy, and the shadow policy may decide differently (shadow.go).
 	differs bool
-	// judged is the graph's decision in a decision by path that the shadow policy may make differently; valid is set if
-	// there was one.
+	// judged is the result of the graph if the shadow policy may decide differently with it; valid is set if there is
+	// one.
 	judged struct {
 		graph.Result
 		valid bool
@@ -37,18 +37,18 @@ type request struct {
 	asking
 }
 
-// decision is an answer with its derivation.
+// decision is the result for a request, with its derivation.
 type decision struct {
 	allowed bool
 	reason  string
-	// rule that decided; step of the algorithm or special of the rule.
+	// rule is the rule that decided; step is a step of the algorithm or an exception of the rule.
 	rule, step string
-	// undecided is set if a shadow policy would have had to read something.
+	// undecided is set if a shadow policy would have to read something.
 	undecided bool
-	// vertex is set if the graph was asked.
+	// vertex is set if the graph was checked.
 	vertex  graph.Vertex
 	checked bool
-	// narrow is set if only a path whose first edge is a managed one gives the right (B-6).
+	// narrow is set if only a path whose first edge is a managed one gives access (B-6).
 	narrow bool
 	// shadow is the decision of the shadow policy.
 	shadow shadowed
@@ -69,25 +69,26 @@ func (q *request) inSeedNamespace() bool {
 	return found && seed == q.client.Seed
 }
 
-// decide walks through the algorithm (section 3 of the authorization contract). The first step that applies decides; nobody is ever denied,
-// only left to the next authorizer ("no opinion", C2):
+// decide executes the algorithm (section 3 of the authorization contract). The first step that applies decides. No
+// request is denied, only left to the next authorizer ("no opinion", C2):
 //
 //	SA-1   the user is no client of this table, or one of a Shoot that is not self-hosted (SHI-3): no opinion
 //	SA-2   the request is for no resource: no opinion
 //	SA-3   the table has no rule for the resource: no opinion
-//	SA-4   a special case of the rule applies: as it says
+//	SA-4   an exception of the rule applies: its decision
 //	SA-5   the rule is for one namespace, and this is another: no opinion; reads are open under readScope All (D-2)
-//	SA-6   the subresource is not in the rule: no opinion; for Events the verb is looked at first (SR-13)
+//	SA-6   the subresource is not in the rule: no opinion; for Events the verb is checked first (SR-13)
 //	SA-7   the verb is always allowed, by the rule or for reads by readScope All (D-1): allow
 //	SA-8   the verb is not allowed by path either: no opinion
 //	SA-9   list or watch of several objects, and the API server sends selectors: allow with the rule's, else no opinion (SEL-1 … SEL-10)
 //	SA-10  there is no name: no opinion
 //	SA-11  the object's vertex is its kind, namespace and name; that of a Namespace has no namespace
-//	SA-12  delete of an object that the graph does not know, and that a live read does not find: allow (R17)
+//	SA-12  delete of an object that the graph does not have, and that a live read does not find: allow (R17)
 //	SA-13  the vertex leads to the client's Seed, or self-hosted Shoot: allow; for writes under writeScope Owned by a managed edge (B-6)
 //	SA-14  otherwise: no opinion, with the link that is missing
 //
-// A table may decide some clients apart from its rules, between SA-2 and SA-3: gardenadm (SH-22), extensions of a Shoot that is a seed (SH-23).
+// A table may decide about some clients without its rules, between SA-2 and SA-3: gardenadm (SH-22), extensions of a
+// Shoot that is a seed (SH-23).
 func (a *Authorizer) decide(ctx context.Context, attributes authorizer.Attributes, how asking) (decision, error) {
 	who := attributes.GetUser()
 	if who == nil {
@@ -178,8 +179,9 @@ func (r *rule) selectsByName() bool {
 	return false
 }
 
-// selected is the selector stage, SA-9 (section 5 of the contract): where the API server sends selectors (SEL-1) one of the rule's is
-// needed (SEL-2 to SEL-6); where it does not, a client whose rule has a selector sees all (SEL-7), and other clients go on to SA-10 (SEL-8).
+// selected implements SA-9 (section 5 of the contract). If the API server sends selectors (SEL-1), one of the rule's
+// selectors is required (SEL-2 to SEL-6). If it does not, a client whose rule has a selector gets all objects
+// (SEL-7), and other clients continue with SA-10 (SEL-8).
 func (a *Authorizer) selected(ctx context.Context, r *rule, q *request) (decision, bool, error) {
 	possible, err := q.selectorsPossible(ctx)
 	switch {
@@ -212,7 +214,7 @@ func (q *request) selectorsPossible(ctx context.Context) (bool, error) {
 	return possible, nil
 }
 
-// selectsFields wants all fields of a selector: one of several would not limit the answer to the client's objects
+// selectsFields requires all fields of a selector: one of several would not limit the result to the client's objects
 // (B-7).
 func (q *request) selectsFields(keys, values []string) bool {
 	for i, key := range keys {
@@ -236,9 +238,10 @@ func (q *request) selectsField(key, value string) bool {
 	return false
 }
 
-// selectsLabel wants one requirement that only objects with the client's label meet (B-7); requirements are joined by "and", so that further
-// requirements only narrow the answer. A requirement that the key exists (T3-3) suffices only if the key itself names the client: for
-// gardener.cloud/role=shoot-service-account-issuer only the value distinguishes it from every other role.
+// selectsLabel requires one requirement that only objects with the client's label meet (B-7). Requirements are joined
+// by "and", so that further requirements only narrow the result. A requirement that the key exists (T3-3) is
+// sufficient only if the key itself names the client: for gardener.cloud/role=shoot-service-account-issuer only the
+// value distinguishes it from every other role.
 func (q *request) selectsLabel(own ownLabel) bool {
 	requirements, _ := q.attributes.GetLabelSelector()
 	for _, r := range requirements {
@@ -259,7 +262,7 @@ func (q *request) selectsLabel(own ownLabel) bool {
 	return false
 }
 
-// byPath asks the graph (SA-11 to SA-14), and the garden for objects that the graph has not seen.
+// byPath checks the graph (SA-11 to SA-14), and reads objects that the graph does not have from the garden.
 func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) decision {
 	from := graph.Vertex{Kind: r.kind, Namespace: q.namespace, Name: q.name}
 	if r.kind == relation.Namespace {
@@ -283,14 +286,14 @@ func (a *Authorizer) byPath(ctx context.Context, r *rule, q *request) decision {
 	a.judge(r, q, checked, &v)
 	switch {
 	case q.shadow && !v.allowed && !checked.Watched && a.Watches.Of(r.kind) != nil:
-		v.undecided = true // The object has not been seen yet, and a shadow policy reads nothing.
+		v.undecided = true // The graph does not have the object, and a shadow policy reads nothing.
 	case !checked.Reached && q.live && a.Live != nil:
 		a.lookAgain(ctx, r, q, checked, &v)
 	}
 	return v
 }
 
-// judge derives the decision from a check, be it of the graph's edges or of those of an object that was looked up.
+// judge derives the decision from a check of the graph's edges, or of the edges of an object that was read.
 func (a *Authorizer) judge(r *rule, q *request, checked graph.Result, v *decision) {
 	v.narrow = r.referenced && q.verb.has(writes) && q.policy.WriteOwned
 	narrow := checked.Reached && !checked.Managed && r.referenced && q.verb.has(writes) && q.writesOwned(checked)
@@ -323,7 +326,7 @@ func refusal(from, to graph.Vertex, known bool) string {
 		relation.Schema.Names[to.Kind] + ":" + to.Namespace + toSlash + to.Name
 }
 
-// check asks the graph; managed is set if it also matters whether the vertex is managed.
+// check checks the graph; managed is set if the result must include whether the vertex is managed.
 func (a *Authorizer) check(from graph.Vertex, q *request, managed bool) graph.Result {
 	to := q.client.sink
 	if a.Metrics == nil || !q.counted {
@@ -342,7 +345,8 @@ func (a *Authorizer) ask(from, to graph.Vertex, managed bool) graph.Result {
 	return a.Graph.Check(from, to)
 }
 
-// olderName knows Secrets that older releases wrote for a Shoot: they are the Shoot's, and have no vertex of their own (2.4).
+// olderName returns the vertex of the Shoot to which a Secret of an older release belongs. Such Secrets have no
+// vertex (2.4).
 func olderName(v graph.Vertex) (graph.Vertex, bool) {
 	shoot, found := strings.CutSuffix(v.Name, wellknown.ShootKubeconfig)
 	return graph.Vertex{Kind: relation.Shoot, Namespace: v.Namespace, Name: shoot}, found && v.Kind == relation.Secret

@@ -9,18 +9,19 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Decision is a decision for those who compare decisions (replay).
+// Decision is a decision for callers that compare decisions (replay).
 type Decision struct {
 	Allowed            bool
 	Rule, Step, Reason string
-	// Vertex is the object's, if the graph was asked.
+	// Vertex is the vertex of the object, if the graph was checked.
 	Vertex graph.Vertex
 	Asked  bool
-	// Unseen is set if the graph has not seen the object itself: an authorizer that may read would have looked it up.
+	// Unseen is set if the graph does not have the object itself: an authorizer that may read would have made a
+	// lookup.
 	Unseen bool
 }
 
-// Decide decides without any request. Nothing is counted and nothing logged.
+// Decide decides without sending a request. It counts and logs nothing.
 func (a *Authorizer) Decide(ctx context.Context, attributes authorizer.Attributes) (Decision, error) {
 	v, err := a.decide(ctx, attributes, asking{})
 	d := Decision{Allowed: v.allowed, Rule: v.rule, Step: v.step, Reason: v.reason, Vertex: v.vertex, Asked: v.checked}
@@ -32,8 +33,8 @@ func (a *Authorizer) Decide(ctx context.Context, attributes authorizer.Attribute
 	return d, nil
 }
 
-// ClientOf names a client for people: its class, and the seed or self-hosted shoot that it works for. It is empty for
-// others.
+// ClientOf describes a client for people: its class, and the seed or self-hosted shoot that it works for. It is empty
+// for other users.
 func (a *Authorizer) ClientOf(attributes authorizer.Attributes) string {
 	c := a.clientOf(attributes)
 	if c == nil {
@@ -42,7 +43,7 @@ func (a *Authorizer) ClientOf(attributes authorizer.Attributes) string {
 	return string(c.Type) + " of " + relation.Schema.String(c.sink)
 }
 
-// PathOf is the path over which the graph allows a request, its object first; nil if there is none.
+// PathOf returns the path over which the graph allows a request, its object first; nil if there is none.
 func (a *Authorizer) PathOf(d Decision, attributes authorizer.Attributes) []graph.Vertex {
 	c := a.clientOf(attributes)
 	if c == nil || !d.Asked {

@@ -17,7 +17,7 @@ func (a *Authorizer) Decides(attributes authorizer.Attributes) bool {
 	return a.clientOf(attributes) != nil
 }
 
-// hasClientName reports whether a user has the name of a client, be it one that counts or not.
+// hasClientName reports whether a user has the name of a client, whether or not the client counts.
 func (a *Authorizer) hasClientName(attributes authorizer.Attributes) bool {
 	who := attributes.GetUser()
 	if who == nil {
@@ -27,7 +27,7 @@ func (a *Authorizer) hasClientName(attributes authorizer.Attributes) bool {
 	return is
 }
 
-// Explain decides without any request, and gives the reasons. Nothing is counted.
+// Explain decides without sending a request, and returns the reasons. It counts nothing.
 func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attributes) Explanation {
 	v, err := a.decide(ctx, attributes, asking{})
 	e := Explanation{Decision: NoOpinion, Reason: v.reason, Rule: v.rule, Step: v.step, Shadow: a.explainShadow(v, err)}
@@ -66,8 +66,9 @@ func (a *Authorizer) Explain(ctx context.Context, attributes authorizer.Attribut
 	return e
 }
 
-// missing returns the smallest sets of links that would allow a request that was refused for want of a path. A link
-// that would make a Secret one with a token of a bootstrapping gardenlet opens it for no extension (SP-11).
+// missing returns the smallest sets of links that would allow a request that was refused because there is no path. A
+// link that would make a Secret one with a token of a bootstrapping gardenlet gives no extension access to it
+// (SP-11).
 func (a *Authorizer) missing(v decision, c *client) []relation.Candidate {
 	found := a.Watches.Missing(a.Graph, v.vertex, c.sink, v.narrow)
 	if c.Type == identity.Extension {
@@ -78,7 +79,7 @@ func (a *Authorizer) missing(v decision, c *client) []relation.Candidate {
 	return found
 }
 
-// candidates names the missing links, the likeliest first.
+// candidates adds the missing links to an explanation, the likeliest first.
 func (a *Authorizer) candidates(e *Explanation, v decision, of *client) {
 	for _, c := range a.missing(v, of) {
 		candidate := Candidate{Path: texts(c.Path)}

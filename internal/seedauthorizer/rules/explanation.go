@@ -5,7 +5,7 @@ const (
 	Allow     = "Allow"
 	NoOpinion = "NoOpinion"
 	Error     = "Error"
-	// Undecided is the decision of a shadow policy that would have had to read an object first.
+	// Undecided is the decision of a shadow policy that would have to read an object first.
 	Undecided = "Undecided"
 )
 
@@ -15,22 +15,23 @@ type Explanation struct {
 	Decision string `json:"decision"`
 	Summary  string `json:"summary"`
 	Reason   string `json:"reason,omitempty"`
-	// Authorizer is the name of who decided.
+	// Authorizer is the name of the authorizer that decided.
 	Authorizer string `json:"authorizer,omitempty"`
-	// Client is the type of the client, Of the vertex of its seed or shoot; empty for others.
+	// Client is the type of the client, and Of the vertex of its seed or shoot; empty for other users.
 	Client string `json:"client,omitempty"`
 	Of     string `json:"of,omitempty"`
 	// Rule and Step locate the decision in docs/reference/seed-authorizer-rules.md.
 	Rule string `json:"rule,omitempty"`
 	Step string `json:"step,omitempty"`
-	// Path from the object to the seed, if the graph was asked and there is one.
+	// Path is the path from the object to the seed, if the graph was checked and there is one.
 	Path []string `json:"path,omitempty"`
-	// Instead are paths from the object that end elsewhere, Missing the links of the likeliest candidate, a line each.
+	// Instead are paths from the object that do not end at the seed, and Missing the links of the likeliest
+	// candidate, one in each line.
 	Instead []string `json:"instead,omitempty"`
 	Missing []string `json:"missing,omitempty"`
 	// Candidates are the smallest sets of links that would allow it, the likeliest first.
 	Candidates []Candidate `json:"candidates,omitempty"`
-	// Notes are further facts that count.
+	// Notes are further relevant facts.
 	Notes []string `json:"notes,omitempty"`
 	// Shadow is the decision of the shadow policy; nil without one.
 	Shadow *ShadowDecision `json:"shadow,omitempty"`
@@ -42,11 +43,11 @@ type ShadowDecision struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`
 	Step     string `json:"step,omitempty"`
-	// Differs is set if the policy that answers decides otherwise.
+	// Differs is set if the policy in effect decides differently.
 	Differs bool `json:"differs"`
 }
 
-// String is the shadow policy's decision in a line.
+// String returns the shadow policy's decision in one line.
 func (s *ShadowDecision) String() string {
 	if !s.Differs && s.Decision != Undecided {
 		return "decides alike"
@@ -58,31 +59,31 @@ func (s *ShadowDecision) String() string {
 	return text
 }
 
-// Candidate is a set of links of which none can be left out.
+// Candidate is a minimal set of links that would allow a request.
 type Candidate struct {
 	Links []Link `json:"links"`
-	// Path is the way that there would be.
+	// Path is the path that the links would make.
 	Path []string `json:"path"`
 }
 
-// Link is an edge that is not there.
+// Link is a missing edge.
 type Link struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Rule of the edge, and Says what makes it.
+	// Rule is the rule of the edge, and Says the fields or the condition that make it.
 	Rule string `json:"rule"`
 	Says string `json:"says"`
-	// Object would have to contribute the edge; New is set if no such object is known.
+	// Object is the object that would have to contribute the edge; New is set if no such object is known.
 	Object string `json:"object"`
 	New    bool   `json:"new,omitempty"`
-	// Writer is its usual writer.
+	// Writer is the usual writer of the object.
 	Writer string `json:"writer"`
 }
 
-// String is the link in a line.
+// String returns the link in one line.
 func (l *Link) String() string { return l.From + " -> " + l.To + " (" + l.Rule + ": " + l.Says + ")" }
 
-// summarize sets the words of the decision; name is that of the authorizer.
+// summarize sets the texts of the decision; name is that of the authorizer.
 func (e *Explanation) summarize(name string) {
 	e.Authorizer = name
 	switch e.Decision {

@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// Live reads single objects of the garden, past all watches.
+// Live reads single objects of the garden, without the watches.
 type Live interface {
 	// Exists reads an object's metadata.
 	Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (bool, error)
@@ -25,17 +25,17 @@ type Live interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// liveTimeout bounds one live read: a fifth of kube-apiserver's wait for a decision.
+// liveTimeout limits one live read to a fifth of the time that kube-apiserver waits for a decision.
 const liveTimeout = 2 * time.Second
 
-// lookUp makes a look-up about a vertex when it is the client's turn. For a client whose Seed or Shoot the graph does not
-// have nothing is looked up, except for requests about this very Seed or Shoot, which may just have been created; all of
-// these take turns as one.
+// lookUp makes a lookup about a vertex when it is the client's turn. For a client whose Seed or Shoot the graph does
+// not have, it makes no lookup, except for requests about this Seed or Shoot, which may just have been created; all
+// of these take turns as one.
 func (q *request) lookUp(ctx context.Context, about graph.Vertex, look func(context.Context) error) error {
 	a, sink := q.authorizer, q.client.sink
 	who := q.attributes.GetUser()
 	if d, is := q.attributes.(delegated); is {
-		who = d.Attributes.GetUser() // The user behind it, not all who are delegated together.
+		who = d.Attributes.GetUser() // The user who is delegated, so that delegated users take separate turns.
 	}
 	if !a.Graph.Check(sink, sink).Watched {
 		if about != sink {
@@ -73,9 +73,9 @@ const (
 	outcomeThere = "there"
 )
 
-// lookAgain reads an object that the graph has not seen, once, before it is refused. An object that does not exist may be deleted: the
-// client gets its 404 (B-5, R17). An object of a watched kind is judged as it will be when its event is there. An object that cannot be read changes
-// nothing.
+// lookAgain reads an object that the graph does not have, once, before it is refused. An object that does not exist
+// may be deleted: the client gets its 404 (B-5, R17). A request for an object of a watched kind is decided as it will
+// be after the object's event. An object that cannot be read changes nothing.
 func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked graph.Result, v *decision) {
 	watch := a.Watches.Of(r.kind)
 	unseen := watch != nil && !checked.Watched
@@ -110,7 +110,7 @@ func (a *Authorizer) lookAgain(ctx context.Context, r *rule, q *request, checked
 	a.Metrics.live(outcome)
 }
 
-// look reads an object; for a watched kind it returns the decision of a graph that has just seen it.
+// look reads an object. For a watched kind it returns the decision of a graph that has the object.
 func (a *Authorizer) look(ctx context.Context, watch *relation.Watch, r *rule, at, sink graph.Vertex) (string, graph.Result, error) {
 	var object runtime.Object
 	var exists bool

@@ -14,7 +14,8 @@ const (
 	subsystem = "seed_authorizer"
 )
 
-// Buckets start at 100 ns, where checks are, and go on with those that dashboards know: 0.1 ms × 2^n (6.8).
+// Buckets returns buckets from 100 ns, the duration of a check, and then those that dashboards use: 0.1 ms × 2^n
+// (6.8).
 func Buckets() []float64 {
 	return append([]float64{1e-7, 2e-7, 5e-7, 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5}, prometheus.ExponentialBuckets(0.0001, 2, 12)...)
 }
@@ -26,7 +27,7 @@ type Metrics struct {
 	lives     map[string]prometheus.Counter
 }
 
-// check is the kinds of a check's start and end.
+// check has the kinds of a check's start and end.
 type check struct{ from, to graph.Kind }
 
 var outcomes = [3]string{"allow", "no_opinion", "error"}

@@ -2,10 +2,10 @@ package rules
 
 import "strings"
 
-// step is a step of a decision, as on the reference page.
+// step describes a step of a decision on the reference page.
 type step struct{ id, when, then string }
 
-// steps are those of the reference page, in their order.
+// steps are the steps on the reference page, in order.
 var steps = []step{
 	{"SA-1", "the user is no client of a seed", "no opinion"},
 	{"SA-2", "the request is not for a resource", "no opinion"},
@@ -22,7 +22,8 @@ var steps = []step{
 	{"SA-14", "otherwise", "no opinion"},
 }
 
-// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the special cases, as cells of tables.
+// SeedReference returns the rules of the SeedAuthorizer, the steps of a decision and the exceptions, as cells of
+// tables.
 func SeedReference() (rules, stepRows, exceptions [][]string) {
 	for _, s := range steps {
 		stepRows = append(stepRows, []string{s.id, s.when, s.then})
@@ -31,7 +32,8 @@ func SeedReference() (rules, stepRows, exceptions [][]string) {
 	return rules, stepRows, exceptions
 }
 
-// ShootReference returns the rules of the ShootAuthorizer, its special cases and the rules for gardenadm, as cells of tables.
+// ShootReference returns the rules of the ShootAuthorizer, its exceptions and the rules for gardenadm, as cells of
+// tables.
 func ShootReference() (rules, exceptions, gardenadm [][]string) {
 	for _, r := range gardenadmRules {
 		resource := strings.TrimSuffix(name(r.resource, r.group)+"/"+r.subresource, "/")
@@ -41,7 +43,7 @@ func ShootReference() (rules, exceptions, gardenadm [][]string) {
 	return rules, exceptions, gardenadm
 }
 
-// reference returns the rules and the special cases of a table.
+// reference returns the rules and the exceptions of a table.
 func (t *table) reference(c *client) (rules, exceptions [][]string) {
 	seen := map[string]bool{}
 	add := func(r *rule, who string) {
@@ -62,8 +64,8 @@ func (t *table) reference(c *client) (rules, exceptions [][]string) {
 	return rules, exceptions
 }
 
-// cells returns the ID of a rule, its resource and subresources, the verbs that are always allowed and those by path, and its selectors
-// and special cases.
+// cells returns the ID of a rule, its resource and subresources, the verbs that are always allowed and those by path,
+// and its selectors and exceptions.
 func (r *rule) cells(who string, c *client) []string {
 	resource := strings.Join(append([]string{name(r.resource, r.group)}, r.subresources...), ", /") + who
 	if r.seedReads {

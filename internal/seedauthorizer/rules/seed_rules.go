@@ -67,7 +67,7 @@ var seeds = newTable("SeedAuthorizer", func(user string, groups []string) (clien
 	{id: "SR-23", group: security, version: "v1alpha1", resource: "workloadidentities", kind: relation.WorkloadIdentity,
 		path: reads | verbCreate | verbPatch, subresources: []string{"token"}},
 	{id: "SR-24", group: core, version: "v1beta1", resource: "seeds", kind: relation.Seed,
-		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true}, // Which includes BH-SA-27.
+		always: verbCreate, path: reads | writes, subresources: []string{"status"}, selectors: ownSeedLabel, seedReads: true}, // This includes BH-SA-27.
 	{id: "SR-25g", version: "v1", resource: "serviceaccounts", kind: relation.ServiceAccount,
 		always: verbCreate, path: verbGet | verbUpdate | verbPatch, exceptions: []exception{ownBootstrapServiceAccount, serviceAccountsOfSeed},
 		extension: &rule{id: "SR-25e", path: verbGet}},
@@ -77,19 +77,19 @@ var seeds = newTable("SeedAuthorizer", func(user string, groups []string) (clien
 		always: verbCreate, path: reads | writes},
 })
 
-// ownSeedField selects by a field with the name of the seed.
+// ownSeedField selects by a field whose value is the name of the seed.
 func ownSeedField(field string) []selector {
 	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{c.Seed} }}}
 }
 
-// ownSeedLabel is the label that gardener-apiserver keeps on the objects of a seed, and removes from those of others.
+// ownSeedLabel is the label that gardener-apiserver sets on the objects of a seed, and removes from other objects.
 var ownSeedLabel = []selector{{label: func(c *client) ownLabel {
 	return ownLabel{key: wellknown.SeedNameLabel + c.Seed, value: "true", keyNamesClient: true}
 }}}
 
 func gardenOnly(*client) string { return wellknown.Garden }
 
-// The specials, in the order of section 4.2.
+// The exceptions, in the order of section 4.2.
 var (
 	ownBootstrapper = exception{"SP-1", "delete of " + wellknown.BootstrapperPrefix + "garden:[" + wellknown.BootstrapServiceAccount + "]<own seed>", func(q *request) (decision, bool) {
 		namespace, seed, ok := wellknown.ParseBootstrapper(q.name)
@@ -145,8 +145,8 @@ var (
 	}}
 )
 
-// isBootstrapToken reports whether a Secret has a token with which a gardenlet starts: with the token, an extension would become that gardenlet. The
-// token of a ServiceAccount is in a Secret that the ServiceAccount names (GE-33).
+// isBootstrapToken reports whether a Secret has a token with which a gardenlet starts: with the token, an extension
+// would become that gardenlet. The ServiceAccount of a token names the Secret with the token (GE-33).
 func (q *request) isBootstrapToken() bool {
 	if q.namespace == wellknown.KubeSystem && strings.HasPrefix(q.name, wellknown.BootstrapTokenPrefix) {
 		return true

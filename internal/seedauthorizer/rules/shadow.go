@@ -10,16 +10,16 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// Policy is the configurable width of clients' rights.
+// Policy has the configurable rights of clients.
 type Policy struct {
-	// ReadAll is readScope All, WriteOwned writeScope Owned.
+	// ReadAll is set for readScope All, and WriteOwned for writeScope Owned.
 	ReadAll, WriteOwned bool
 }
 
-// A shadow policy decides about the same requests without any effect (SHD-1). Most decisions ask no question about the
-// policy, so that both policies decide alike and nothing is done twice. A decision that asks one, and gets another
-// answer than the shadow policy's, is made again from the rule on: with the graph's former decision where the first
-// decision asked the graph, and never with a request to the garden.
+// A shadow policy decides about the same requests without any effect (SHD-1). Most decisions do not depend on the
+// policy, so that both policies decide alike and nothing is done twice. If a decision depends on it, and the shadow
+// policy differs, the rule is applied again: with the former result of the graph if there is one, and never with a
+// request to the garden.
 
 // shadowed is the decision of a shadow policy about a request.
 type shadowed struct {
@@ -31,7 +31,7 @@ type shadowed struct {
 
 func (a *Authorizer) policy() Policy { return Policy{a.ReadAll, a.WriteOwned} }
 
-// readsAll reports whether reads are open. It notes whether the shadow policy says something else.
+// readsAll reports whether all objects may be read. It records whether the shadow policy differs.
 func (q *request) readsAll() bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.ReadAll != q.policy.ReadAll {
 		q.differs = true
@@ -39,8 +39,8 @@ func (q *request) readsAll() bool {
 	return q.policy.ReadAll
 }
 
-// writesOwned reports whether writes need a managed edge. It records whether the shadow policy says something else,
-// and the judged decision.
+// writesOwned reports whether writes need a managed edge. It records whether the shadow policy differs, and the
+// result of the graph.
 func (q *request) writesOwned(checked graph.Result) bool {
 	if s := q.authorizer.Shadow; s != nil && !q.shadow && s.WriteOwned != q.policy.WriteOwned {
 		q.differs = true
@@ -49,12 +49,12 @@ func (q *request) writesOwned(checked graph.Result) bool {
 	return q.policy.WriteOwned
 }
 
-// asksManaged reports whether a check must also find out whether a vertex is managed.
+// asksManaged reports whether a check must also determine whether a vertex is managed.
 func (a *Authorizer) asksManaged() bool {
 	return a.WriteOwned || a.Shadow != nil && a.Shadow.WriteOwned
 }
 
-// decideAsShadow applies a rule once more, by the shadow policy. It is the last use of the request.
+// decideAsShadow applies a rule once more, with the shadow policy. It is the last use of the request.
 func (a *Authorizer) decideAsShadow(ctx context.Context, r *rule, q *request, allowed bool) shadowed {
 	q.policy, q.asking = *a.Shadow, asking{shadow: true}
 	v, err := a.apply(ctx, r, q)
@@ -77,7 +77,7 @@ func (a *Authorizer) decideAsShadow(ctx context.Context, r *rule, q *request, al
 	return s
 }
 
-// countShadow counts and logs what the shadow policy decides differently.
+// countShadow counts and logs a decision of the shadow policy that differs.
 func (a *Authorizer) countShadow(v decision, attributes authorizer.Attributes) {
 	if v.shadow.outcome == authorization.Same || a.Differences == nil {
 		return
@@ -86,8 +86,8 @@ func (a *Authorizer) countShadow(v decision, attributes authorizer.Attributes) {
 	a.Differences.Count(difference, a.Log, v.shadow.reason, authorization.About(attributes)...)
 }
 
-// explainShadow returns the decision of the shadow policy, nil without one. If no question about the policy was asked,
-// the decisions are equal.
+// explainShadow returns the decision of the shadow policy, nil without one. If the decision did not depend on the
+// policy, both decisions are equal.
 func (a *Authorizer) explainShadow(v decision, err error) *ShadowDecision {
 	if a.Shadow == nil || err != nil || v.rule == "" {
 		return nil

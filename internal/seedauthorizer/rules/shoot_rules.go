@@ -18,7 +18,8 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 )
 
-// NewShootAuthorizer returns the ShootAuthorizer. It asks the SeedAuthorizer about extensions of shoots that are seeds, too.
+// NewShootAuthorizer returns the ShootAuthorizer. It calls the SeedAuthorizer for extensions of shoots that are
+// seeds, too.
 func NewShootAuthorizer(o Options, seeds *Authorizer) *Authorizer {
 	return &Authorizer{Options: o, table: shoots, seeds: seeds}
 }
@@ -85,10 +86,11 @@ func shootTable() *table {
 	return t
 }
 
-// ofSelfHostedShoot is SHI-3. Members of a project choose the names of ServiceAccounts and of Shoots, but neither make a ControllerInstallation nor
-// a Shoot self-hosted. gardenadm counts before the Shoot exists, too, which it creates; a Shoot that only the graph for seeds has is not self-hosted.
+// ofSelfHostedShoot implements SHI-3. Members of a project choose the names of ServiceAccounts and of Shoots, but can
+// neither create a ControllerInstallation nor make a Shoot self-hosted. gardenadm counts even before the Shoot
+// exists, because it creates the Shoot. A Shoot that only the graph for seeds has is not self-hosted.
 func ofSelfHostedShoot(a *Authorizer, c *client) bool {
-	exists := a.seeds.Graph.Check(c.sink, c.sink).Watched // Asked first: this graph learns of a Shoot last.
+	exists := a.seeds.Graph.Check(c.sink, c.sink).Watched // Checked first, because this graph gets a Shoot last.
 	switch selfHosted := a.Graph.Check(c.sink, c.sink).Watched; c.Type {
 	case identity.Gardenadm:
 		return selfHosted || !exists
@@ -101,7 +103,8 @@ func ofSelfHostedShoot(a *Authorizer, c *client) bool {
 
 func shootNamespace(c *client) string { return c.Namespace }
 
-// ownShootRef selects by reference to the shoot; name and namespace together, as either alone would show others' (B-7).
+// ownShootRef selects by reference to the shoot, with name and namespace together, because either alone would select
+// objects of other shoots (B-7).
 var ownShootRef = []selector{{
 	keys:   []string{"spec.shootRef.name", "spec.shootRef.namespace"},
 	fields: func(c *client) []string { return []string{c.Shoot, c.Namespace} },
@@ -111,7 +114,7 @@ func ownShootField(field, prefix string) []selector {
 	return []selector{{keys: []string{field}, fields: func(c *client) []string { return []string{prefix + c.Shoot} }}}
 }
 
-// The specials of self-hosted shoots.
+// The exceptions for self-hosted shoots.
 var (
 	byShootName = exception{"SH-0", "by path: what belongs to the own Shoot by its name", func(q *request) (decision, bool) {
 		r := q.authorizer.table.ruleFor(q.attributes.GetAPIGroup(), q.attributes.GetResource(), q.client.Type)
@@ -166,8 +169,9 @@ func (q *request) belongsByName(kind graph.Kind) bool {
 
 const shootTokenLead = "Used for connecting the self-hosted Shoot "
 
-// bootstrapTokens decides about the tokens with which gardenlets start. They are read under the name that follows from the shoot's, and
-// deleted, by whom their description names; the name alone has 24 bits only, which another Shoot may share. Extensions have none.
+// bootstrapTokens decides about the tokens with which gardenlets start. A client may read them under the name that
+// follows from the shoot's name, and delete them if their description names the client: the name has only 24 bits,
+// which another Shoot may share. Extensions have no such tokens.
 func bootstrapTokens(ctx context.Context, q *request) (decision, bool, error) {
 	if q.namespace != wellknown.KubeSystem || !strings.HasPrefix(q.name, wellknown.BootstrapTokenPrefix) {
 		return decision{}, false, nil
@@ -225,8 +229,9 @@ func (q *request) ownToken(ctx context.Context, step string) (decision, bool, er
 	return q.noOpinion(step, fmt.Sprintf("shoot meta in bootstrap token secret %s/%s does not match with identity of requestor %s", q.namespace, q.name, q.client.name)), true, nil
 }
 
-// isOfOwnManagedSeed reports whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet deploys the gardenlet of that seed, and looks
-// for a token before it makes one; the ManagedSeed usually has the Shoot's name, so that both have one name for their tokens.
+// isOfOwnManagedSeed reports whether a token is for a ManagedSeed of the client's Shoot. The Shoot's gardenlet
+// deploys the gardenlet of that seed, and reads a token before it creates one. The ManagedSeed usually has the
+// Shoot's name, so that their tokens have the same name.
 func (q *request) isOfOwnManagedSeed(description string) bool {
 	kind, namespace, name := wellknown.ParseBootstrapDescription(description)
 	leads := func(kind graph.Kind, namespace, name string) bool {
@@ -245,12 +250,13 @@ func shootOfDescription(text string) (namespace, shoot string, known bool) {
 	kind, namespace, name := wellknown.ParseBootstrapDescription(text)
 	shoot, found := strings.CutPrefix(name, wellknown.SelfHostedShootPrefix)
 	if !found {
-		shoot = "" // The Gardenlet of a seed is no Shoot's, whatever its name is.
+		shoot = "" // The Gardenlet of a seed does not belong to a Shoot, whatever its name is.
 	}
 	return namespace, shoot, kind == "Gardenlet"
 }
 
-// beforeShootTable decides for gardenadm, and hands the requests of extensions of a shoot that is a seed to the SeedAuthorizer.
+// beforeShootTable decides about gardenadm, and passes the requests of extensions of a shoot that is a seed to the
+// SeedAuthorizer.
 func beforeShootTable(ctx context.Context, q *request) (decision, bool, error) {
 	a, c, attributes := q.authorizer, &q.client, q.attributes
 	if c.Type == identity.Gardenadm {
@@ -326,6 +332,6 @@ func (s gardenadmScope) has(c *client, attributes authorizer.Attributes) bool {
 	case ofNamespace:
 		return inNamespace
 	}
-	// A creation carries no name; ShootRestriction then checks the object's.
+	// A create request has no name; ShootRestriction checks that of the object.
 	return inNamespace && (attributes.GetName() == c.Shoot || attributes.GetName() == "" && attributes.GetVerb() == "create")
 }

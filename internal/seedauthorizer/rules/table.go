@@ -15,7 +15,7 @@ type client struct {
 	Seed, Namespace, Shoot string
 	// installation is the vertex that must lead to the sink so that the client counts, if it is an extension of a self-hosted shoot.
 	installation graph.Vertex
-	// sink is the vertex that objects must lead to, name what texts call it.
+	// sink is the vertex that objects must lead to, and name its name in texts.
 	sink graph.Vertex
 	name string
 }
@@ -28,20 +28,20 @@ type rule struct {
 	// always are allowed for any object, path are allowed for objects that lead to the client's sink.
 	always, path verbs
 	subresources []string
-	// namespace, if set, is the only one in which objects are looked at.
+	// namespace, if set, is the only namespace of the rule's objects.
 	namespace func(*client) string
-	// selectors open list and watch of several objects.
+	// selectors allow list and watch of several objects.
 	selectors []selector
 	// seedReads always allows get, list and watch under readScope All.
 	seedReads bool
-	// referenced marks a kind whose objects others refer to: writeScope Owned closes those for writes.
+	// referenced marks a kind to whose objects others refer: writeScope Owned does not allow to write such objects.
 	referenced bool
-	// free is set if neither name nor path matter and verbs come before subresources.
+	// free is set if neither name nor path matter, and verbs are checked before subresources.
 	free       bool
 	exceptions []exception
-	// lookup is a special that may have to read an object.
+	// lookup is an exception that may have to read an object.
 	lookup func(ctx context.Context, q *request) (decision, bool, error)
-	// extension is the rule of extensions, where it is not the same.
+	// extension is the rule for extensions, if it differs.
 	extension *rule
 
 	verbText, subresourceText string
@@ -61,10 +61,10 @@ type ownLabel struct {
 	keyNamesClient bool
 }
 
-// exception decides some requests before the rest of the rule is looked at.
+// exception decides some requests before the rest of the rule.
 type exception struct {
 	id, says string
-	// decide returns a decision, or false to go on.
+	// decide returns a decision, or false to continue with the rule.
 	decide func(q *request) (decision, bool)
 }
 
@@ -75,21 +75,22 @@ const (
 	noName              = "No Object name found"
 )
 
-// table is all rules of an authorizer.
+// table has all rules of an authorizer.
 type table struct {
 	// name of the authorizer, in explanations.
 	name       string
 	identify   func(user string, groups []string) (client, bool)
 	rules      []*rule
 	byResource map[string]map[string]*rule
-	// counts, if set, reports whether a client counts by the garden's objects, and countsIf names the condition.
+	// counts, if set, reports whether a client counts according to the garden's objects, and countsIf names the
+	// condition.
 	counts   func(*Authorizer, *client) bool
 	countsIf string
-	// before, if set, decides some clients' requests apart from the table.
+	// before, if set, decides some clients' requests without the rules.
 	before func(ctx context.Context, q *request) (decision, bool, error)
 }
 
-// newTable completes the rules of extensions, writes the lists of reasons down once, and makes rules findable (SA-3).
+// newTable completes the rules for extensions, formats the lists in reasons once, and indexes the rules (SA-3).
 func newTable(name string, identify func(string, []string) (client, bool), rules []*rule) *table {
 	t := &table{name: name, identify: identify, rules: rules, byResource: map[string]map[string]*rule{}}
 	for _, r := range rules {

@@ -21,13 +21,13 @@ const (
 	reads  = verbGet | verbList | verbWatch
 	writes = verbUpdate | verbPatch | verbDelete
 	all    = verbCreate | reads | writes | verbDeleteCollection
-	// nameless are the verbs that honest clients use without the name of an object.
+	// nameless are the verbs that legitimate clients use without the name of an object.
 	nameless = verbCreate | verbList | verbWatch
 )
 
 var verbNames = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
 
-// verbOf returns the set of one verb; it is empty for others than those of the table.
+// verbOf returns the set of one verb; it is empty for verbs that no table has.
 func verbOf(name string) verbs {
 	switch name {
 	case "create":
@@ -63,7 +63,7 @@ func (v verbs) names() []string {
 	return result
 }
 
-// list is the form that reasons have: [create get].
+// list formats items as reasons show them: [create get].
 func list(items []string, sorted bool) string {
 	items = slices.Clone(items)
 	if sorted {

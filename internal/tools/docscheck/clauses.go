@@ -14,7 +14,8 @@ const (
 	mostTestClauses = 450
 )
 
-// A clause stands for a noun in "X is what …", "X are those that …", "X says whether …"; a comment names the noun.
+// A clause stands for a noun in "X is what …", "X are those that …", "X says whether …". A comment should use the
+// noun.
 var clause = regexp.MustCompile(`\b(?:is what|are what|are those (?:that|who)|is after what|says? whether|tells? of|looks? at|is the one (?:that|who)|are the ones|in vain|is how (?:many|long|often))\b`)
 
 // After the name of a test or the ID of a rule, a clause stands for the subject in "TestSeal: what is sealed is refused".

@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// headlessList counts, file by file, the sentences of before this check. A count only gets smaller.
+// headlessList has the number of sentences, by file, that are older than this check. A number only gets smaller.
 const headlessList = "internal/tools/docscheck/headless.txt"
 
-// A sentence is headless if a clause stands where its subject belongs, as in "What others have is left alone"; a question is none.
+// A sentence is headless if a clause is its subject, as in "What others have is left alone". A question is not
+// headless.
 var headless = regexp.MustCompile(`(?:^|[.!?:;] )["“(]?(?:What|Whatever|Whoever|Who|Those that|Those who|One that|One who|Whichever) \S`)
 
 // checkHeadless compares the headless sentences of pages and of comments in Go with the list.
@@ -81,7 +82,7 @@ func readHeadless(name string) (map[string]int, error) {
 	return listed, nil
 }
 
-// headlessComments are the lines of comments in Go in which such a sentence begins, by file.
+// headlessComments returns, by file, the lines of comments in Go in which such a sentence begins.
 func headlessComments(root string) (map[string][]int, error) {
 	found := map[string][]int{}
 	err := eachFile(root, ".go", func(path, content string) {
@@ -89,7 +90,7 @@ func headlessComments(root string) (map[string][]int, error) {
 		for text := range strings.Lines(content) {
 			number++
 			comment, is := strings.CutPrefix(strings.TrimSpace(text), "// ")
-			// A line that goes on with the sentence of the line before begins none.
+			// A line that continues the sentence of the line before does not count.
 			begins := before == "" || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")
 			if is && (begins && isHeadless(comment) || !begins && isHeadless("x"+comment)) {
 				found[path] = append(found[path], number)

@@ -19,7 +19,7 @@ var (
 	linkText     = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 )
 
-// targets returns where the links of a line lead.
+// targets returns the targets of the links in a line.
 func targets(text string) []string {
 	text = inlineCode.ReplaceAllString(text, "``")
 	var all []string
@@ -31,7 +31,7 @@ func targets(text string) []string {
 	return all
 }
 
-// anchors are the headings of a page as forges name them.
+// anchors returns the anchors of a page's headings, as forges name them.
 func (p *page) anchors() map[string]bool {
 	all, seen := map[string]bool{}, map[string]int{}
 	for _, l := range p.lines {
@@ -50,7 +50,7 @@ func (p *page) anchors() map[string]bool {
 	return all
 }
 
-// anchor is the name of a heading: small letters, a dash for each space, without punctuation.
+// anchor returns the anchor of a heading: lower case, a dash for each space, without punctuation.
 func anchor(heading string) string {
 	heading = linkText.ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
@@ -64,7 +64,7 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-// checkLinks looks for the file and the heading that each link names.
+// checkLinks checks that the file and the heading of each link exist.
 func checkLinks(root string, pages []*page) []error {
 	byPath := map[string]*page{}
 	for _, p := range pages {
@@ -86,7 +86,7 @@ func checkLinks(root string, pages []*page) []error {
 	return problems
 }
 
-// broken says why a link leads nowhere, "" if it does lead somewhere. Other sites are not asked.
+// broken returns the reason why a link is broken, "" if it is not. It does not request other sites.
 func broken(root string, pages map[string]*page, from *page, target string) string {
 	switch {
 	case strings.HasPrefix(target, "https://"), strings.HasPrefix(target, "mailto:"):
@@ -113,7 +113,7 @@ func broken(root string, pages map[string]*page, from *page, target string) stri
 	return ""
 }
 
-// resolve is the path, from the root, of a file that a link of the page names; "" is the page itself.
+// resolve returns the path, from the root, of a file that a link of the page names; "" is the page itself.
 func (p *page) resolve(file string) string {
 	if file == "" {
 		return p.path

@@ -1,22 +1,23 @@
-// docscheck holds the documents to what docs/internals/development.md says of them. It fails if, in any Markdown file of the repository,
+// docscheck checks the documents against the rules of docs/internals/development.md. It fails if, in any Markdown
+// file of the repository,
 //
-//   - a link leads to a file or a heading that is not there, or to another site without TLS,
+//   - a link leads to a file or a heading that does not exist, or to another site without TLS,
 //   - a page of docs is not reachable by links from README.md,
 //
 // and, in pages that people write, outside of code, tables and headings,
 //
-//   - a line has more than one sentence, or a sentence goes on in the next line.
+//   - a line has more than one sentence, or a sentence continues in the next line.
 //
-// A sentence whose subject is a clause ("What others have is left alone.") counts in pages and in comments of Go: a list says how many each file has
-// still.
+// A sentence whose subject is a clause ("What others have is left alone.") counts in pages and in comments of Go. A
+// list has the number that each file still has.
 //
-// And it fails if a page names the version of the reference in another way than all others, or if a version on the page about versions is not the one of go.mod. It fails if a module has one version in go.mod
-// and another in that of the control plane. And it fails if a message of the log at level
-// error or info is not constant, or not on the page about logs.
+// It also fails if a page names the version of the reference in another way than all others; if a version on the page
+// about versions is not that of go.mod; if a module has one version in go.mod and another in that of the control
+// plane; or if a message of the log at level error or info is not constant, or not on the page about logs.
 //
 // And it fails if the pages for users have more words, or comments more clauses that stand for a noun, than their budget.
 //
-// It is told where the repository is:
+// The argument is the root of the repository:
 //
 //	docscheck <root of the repository>
 package main
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-// check returns an error for everything that is wrong with the documents below root.
+// check returns an error for each problem of the documents below root.
 func check(root string) error {
 	pages, err := readPages(root)
 	if err != nil {
@@ -70,7 +71,7 @@ type page struct {
 	lines []line
 }
 
-// line is a line of a page, and what it is part of.
+// line is a line of a page, with its context.
 type line struct {
 	number int
 	text   string
@@ -83,7 +84,7 @@ func (p *page) written() bool {
 	return !strings.HasPrefix(p.path, "docs/internals/contract/") && !strings.HasPrefix(p.path, "docs/reference/") && !p.generated()
 }
 
-// generated reports whether the page tells so in its first lines.
+// generated reports whether the first lines of the page have the mark of generated pages.
 func (p *page) generated() bool {
 	for _, l := range p.lines[:min(len(p.lines), 10)] {
 		if strings.Contains(strings.ToLower(l.text), "generated") && strings.Contains(l.text, "do not edit") {
@@ -104,7 +105,8 @@ func readPages(root string) ([]*page, error) {
 	return pages, err
 }
 
-// eachFile calls read with each file below root of an ending, but those of hidden folders, of test data and of what was built.
+// eachFile calls read with each file below root that has an ending, except for hidden folders, test data and build
+// results.
 func eachFile(root, ending string, read func(path, content string)) error {
 	return filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {

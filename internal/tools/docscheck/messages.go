@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// logsPage is the page that says for each message of the log what to do.
+// logsPage is the page that describes what to do about each message of the log.
 const logsPage = "docs/operations/logs.md"
 
 // beginnings is the file with the first lines of a start: the contract has names and values in their messages (CLI-7).
@@ -117,7 +117,8 @@ func logged(call *ast.CallExpr) (level string, argument ast.Expr) {
 	return "", nil
 }
 
-// isLogger knows loggers by their names, as log, w.log and p.Log, and by what makes them, as log.FromContext(ctx).WithValues(…).
+// isLogger recognizes loggers by their names, as log, w.log and p.Log, and by the calls that return them, as
+// log.FromContext(ctx).WithValues(…).
 func isLogger(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -149,7 +150,7 @@ func textOf(x ast.Expr) string {
 // messageRow is a row of a table of messages: the messages in the first cell, and the meaning or the action after it.
 var messageRow = regexp.MustCompile("^\\| (`[^|]*`) \\| [^|]+ \\|$")
 
-// documentedMessages are the messages that the page about logs has in its tables of messages, with their lines.
+// documentedMessages returns the messages in the tables of the page about logs, with their lines.
 func documentedMessages(p *page) map[string]line {
 	all := map[string]line{}
 	inTable := false

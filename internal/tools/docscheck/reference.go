@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// referenceName is what documents call the system that they compare with, wherever they tell its version.
+// referenceName is the name, in documents, of the system that they compare with, if they mention its version.
 const referenceName = "v1.150.0-dev (b312835d)"
 
 var referenceVersion = regexp.MustCompile(`v1\.150\S*(?: \([0-9a-f]+\))?`)

@@ -11,13 +11,13 @@ var (
 	itemMark  = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
 	// A label that opens an item or a paragraph, such as **Read.**, is no sentence.
 	label = regexp.MustCompile(`^\*\*[^*]+\*\*:?\s*`)
-	// An end, and what may come after it before the next sentence begins.
+	// The end of a sentence, and the characters that may follow before the next one begins.
 	sentenceEnd  = regexp.MustCompile(`[.!?]["'”)*_]*\s+["'“(*_\[]*[\p{Lu}\p{N}§]`)
 	lineEnd      = regexp.MustCompile(`[.!?:]["'”)*_]*$`)
 	abbreviation = regexp.MustCompile(`\b(?:e\.g|i\.e|etc|vs|cf|No|approx)\.$`)
 )
 
-// checkSentences holds the prose of a page to one sentence a line.
+// checkSentences requires that each line of a page's prose has one sentence.
 func checkSentences(p *page) []error {
 	var problems []error
 	for i, l := range p.lines {
@@ -52,7 +52,7 @@ func continues(l line) bool {
 	return prose && text == strings.TrimSpace(quoteMark.ReplaceAllString(l.text, ""))
 }
 
-// plain is the text as it is read: code is one word, of links only their text, of labels nothing.
+// plain returns the text as a reader sees it: code is one word, of links only their text, of labels nothing.
 func plain(text string) string {
 	text = inlineCode.ReplaceAllStringFunc(text, func(code string) string { return "Code" })
 	text = linkText.ReplaceAllString(text, "$1")

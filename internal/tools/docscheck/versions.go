@@ -12,7 +12,7 @@ import (
 // versionsPage has rows with a module, in code, and its version.
 const versionsPage = "docs/internals/versions.md"
 
-// versioned are the modules whose versions are documented, by the go.mod that says which it is.
+// versioned are the modules whose versions are documented, with the go.mod that has the version.
 var versioned = map[string]string{
 	"k8s.io/kubernetes":                controlplaneMod,
 	"go.etcd.io/etcd/server/v3":        controlplaneMod,

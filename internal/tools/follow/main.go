@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// paths are those of the three components, of their configurations, of the parts that they share with others, and of their deployment by gardenlet
-// and gardener-operator.
+// paths are the paths of the three components, of their configurations, of the parts that they share with others, and
+// of their deployment by gardenlet and gardener-operator.
 var paths = []string{
 	"cmd/gardener-resource-manager", "pkg/resourcemanager", "pkg/apis/config/resourcemanager", "pkg/component/gardener/resourcemanager", "charts/gardener/resource-manager",
 	"cmd/gardener-admission-controller", "pkg/admissioncontroller", "pkg/apis/config/admissioncontroller", "pkg/component/gardener/admissioncontroller",
@@ -26,7 +26,7 @@ var paths = []string{
 	"pkg/component/shared/resourcemanager.go", "pkg/gardenlet/operation/botanist/resource_manager.go", "pkg/gardenadm/botanist/resource_manager.go",
 }
 
-// answers are what the log may say of a commit.
+// answers are the possible answers of the log to a commit.
 var answers = []string{"taken", "not ours", "open", "coming"}
 
 func main() {
@@ -74,12 +74,11 @@ func follow(root, clone string, now time.Time, out io.Writer) error {
 	return nil
 }
 
-// commit is one of the reference.
 type commit struct{ hash, date, title string }
 
 var request = regexp.MustCompile(`\(#(\d+)\)$`)
 
-// name is the pull request of a commit, or its hash.
+// name returns the pull request of a commit, or its hash.
 func (c *commit) name() string {
 	if found := request.FindStringSubmatch(c.title); found != nil {
 		return "#" + found[1]
@@ -114,7 +113,7 @@ func git(clone string, arguments ...string) (string, error) {
 // log is docs/internals/reference-log.md.
 type log struct {
 	base, from string
-	// answers are by the names of commits.
+	// answers has the answers by the names of commits.
 	answers map[string]string
 }
 

@@ -82,7 +82,7 @@ func importsOf(file string) ([]string, error) {
 	return all, nil
 }
 
-// problemsOf returns what is wrong with the imports of a file.
+// problemsOf returns the forbidden imports of a file.
 func problemsOf(layers []layer, file string, imports []string) []error {
 	from := path.Dir(file)
 	at := level(layers, from)
@@ -98,7 +98,7 @@ func problemsOf(layers []layer, file string, imports []string) []error {
 	return problems
 }
 
-// refuses returns why a package of the layer may not import another one; empty means that it may.
+// refuses returns the reason why a package of the layer may not import another one; empty means that it may.
 func (f *layer) refuses(layers []layer, at int, from, name string) string {
 	to, ours := strings.CutPrefix(name, module)
 	if !ours {

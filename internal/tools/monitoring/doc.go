@@ -1,3 +1,3 @@
-// Package monitoring tests what is in deploy/monitoring, with Prometheus' own parser and engine. It is a module of its own, as Prometheus
-// needs much that nothing else here needs.
+// Package monitoring tests the files in deploy/monitoring with Prometheus' own parser and engine. It is a separate
+// module, because Prometheus needs many modules that nothing else here needs.
 package monitoring

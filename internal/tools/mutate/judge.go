@@ -29,10 +29,11 @@ type test struct {
 // quick is the longest time that a test may take to be run together with others in one process.
 const quick = 300 * time.Millisecond
 
-// noFailFile keeps pgregory.net/rapid from writing each draw that a defect fails into the folder of the package.
+// noFailFile keeps pgregory.net/rapid from writing each failing draw into the folder of the package.
 const noFailFile = "-rapid.nofailfile"
 
-// measure runs each test alone, without a defect, and reports whether the time sufficed for all. Tests that fail or are skipped alone judge nothing.
+// measure runs each test alone, without a defect, and reports whether the time sufficed for all. Tests that fail or
+// are skipped alone are not used.
 func measure(ctx context.Context, m *mutated, work string, o options) ([]test, bool, error) {
 	list := "-test.list=" + cmp.Or(o.run, ".")
 	names, err := execute(ctx, m, time.Minute, nil, list, noFailFile)
@@ -104,7 +105,6 @@ func measureOne(ctx context.Context, m *mutated, work string, o options, name st
 	return t, nil
 }
 
-// verdict is what the tests made of a defect.
 type verdict int
 
 const (
@@ -114,8 +114,9 @@ const (
 	undecided
 )
 
-// judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has failed. The order is drawn, so
-// that the defects that are judged before the time is over are a sample. If not all tests were measured, a defect that those do not kill is undecided.
+// judge runs, for each defect, the tests that reach it, until one fails. A test that runs much longer than before has
+// failed. The order is random, so that the defects that are decided before the time is over are a sample. If not all
+// tests were measured, a defect that those do not kill is undecided.
 func judge(ctx context.Context, m *mutated, tests []test, complete bool, mutants []mutant, o options, progress func()) []verdict {
 	verdicts := make([]verdict, len(mutants))
 	next := make(chan int)
@@ -176,7 +177,7 @@ func judgeOne(ctx context.Context, m *mutated, tests []test, number int) verdict
 	return decided(ctx, survived)
 }
 
-// decided takes back what was found while the time ran out.
+// decided discards a result that was found while the time ran out.
 func decided(ctx context.Context, v verdict) verdict {
 	if ctx.Err() != nil {
 		return undecided
@@ -184,7 +185,7 @@ func decided(ctx context.Context, v verdict) verdict {
 	return v
 }
 
-// execute runs a package's tests in its folder and returns what they print.
+// execute runs a package's tests in its folder and returns their output.
 func execute(ctx context.Context, m *mutated, limit time.Duration, environment []string, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -2,11 +2,13 @@
 //
 //	mutate [flags] <root of the repository> [packages]
 //
-// Defects are conditions that are flipped, boundaries moved, "and" and "or" exchanged, statements dropped, numbers off by one, and errors
-// swallowed. All defects of a package are compiled once, each behind a switch (go test -overlay; nothing on disk changes), and a defect is
-// judged by the tests that reach it. Without packages, those with changes since -since are judged, and in them the changed functions only.
-// With -tests, the tests of one other package judge the defects of all packages together, and nothing but them: -run names the tests, -arguments are
-// theirs. Survivors that accepted.txt explains do not count. With -page the figures go into the table of a document, whose other rows stay. It exits with 1 if more survive than -most allows.
+// Defects are conditions that are flipped, boundaries moved, "and" and "or" exchanged, statements dropped, numbers
+// off by one, and errors swallowed. All defects of a package are compiled once, each behind a switch (go test
+// -overlay; nothing on disk changes). For each defect, the tests that reach it are run. Without packages, those with
+// changes since -since are tested, and in them only the changed functions. With -tests, only the tests of one other
+// package are run, for the defects of all packages together: -run selects tests, and -arguments are passed to them.
+// Survivors that accepted.txt explains do not count. With -page the figures are written into the table of a document,
+// whose other rows stay. It exits with 1 if more survive than -most allows.
 package main
 
 import (
@@ -41,15 +43,17 @@ type options struct {
 	perTest     time.Duration
 	most        float64
 	workers     int
-	// tests is the package whose tests judge, run names some of them, and arguments are for them.
+	// tests is the package whose tests are run against the defects, run names some of them, and arguments are for
+	// them.
 	tests, run string
 	arguments  []string
-	// each is when the next package's turn comes, page the document whose table gets the figures.
+	// each is the time for one package, and page the document whose table gets the figures.
 	each time.Duration
 	page string
 }
 
-// result is how the defects of a package, or of several together, were judged. Defects are all that there are, drawn or not.
+// result has the results of the defects of a package, or of several together. defects is the number of all, drawn or
+// not.
 type result struct {
 	name      string
 	defects   int
@@ -126,7 +130,8 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	return nil
 }
 
-// judgeAll judges one package after the other, or all together where other tests judge.
+// judgeAll tests the defects of one package after the other, or of all together if the tests are those of another
+// package.
 func judgeAll(ctx context.Context, o options, ps []*packages.Package, wanted func(string, int) bool) ([]result, error) {
 	accepted := acceptedSurvivors(acceptedText)
 	judged := make([][]*packages.Package, 0, len(ps))
@@ -167,7 +172,7 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }
 
-// scope returns which lines are judged, and of which packages.
+// scope returns the lines whose defects are tested, and their packages.
 func scope(o options) (func(file string, line int) bool, []string, error) {
 	if o.since == "" {
 		return func(string, int) bool { return true }, o.patterns, nil
@@ -195,7 +200,7 @@ func scope(o options) (func(file string, line int) bool, []string, error) {
 	}, patterns, nil
 }
 
-// judged says which folders hold code whose own tests are to notice defects.
+// judged reports whether the code of a folder needs own tests that notice defects.
 func judged(folder string) bool {
 	return strings.HasPrefix(folder, "internal/") && !strings.HasPrefix(folder, "internal/tools") || strings.HasPrefix(folder, "api/")
 }
@@ -224,7 +229,7 @@ func functionsOf(p *packages.Package, root string, wanted func(string, int) bool
 	}
 }
 
-// nameOf is the path of a package in its module, or how many packages there are.
+// nameOf returns the path of a package in its module, or the number of packages.
 func nameOf(ps []*packages.Package) string {
 	if len(ps) > 1 {
 		return fmt.Sprintf("%d packages", len(ps))
@@ -232,7 +237,7 @@ func nameOf(ps []*packages.Package) string {
 	return strings.TrimPrefix(ps[0].PkgPath, ps[0].Module.Path+"/")
 }
 
-// judgePackages judges the defects of packages, all by the same tests.
+// judgePackages tests the defects of packages, all with the same tests.
 func judgePackages(ctx context.Context, o options, ps []*packages.Package, changed func(string, int) bool, accepted map[string]bool) (result, error) {
 	r := result{name: nameOf(ps)}
 	wanted := changed

@@ -13,12 +13,12 @@ import (
 //go:embed suites.txt
 var suitesText string
 
-// Marks in the page between which the table stands.
+// Marks in the page before and after the table.
 const (
 	pageBegin = "<!-- begin: make mutate ALL=1 -->\n"
 	pageEnd   = "<!-- end -->"
 	pageHead  = "| package | defects | judged | killed | survived | accepted | % | judged on | also tested by |\n|---|---|---|---|---|---|---|---|---|\n"
-	// sumOf begins the last row, which is reckoned from the others.
+	// sumOf begins the last row, which is computed from the others.
 	sumOf = "| **all** |"
 )
 
@@ -34,14 +34,13 @@ func suitesOf(text string) map[string]string {
 	return suites
 }
 
-// pageRow is the row of a package in the page.
 func pageRow(r result, suites map[string]string, day time.Time) string {
 	t := r.tally
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f | %s |%s |\n", r.name, r.defects, t.all(), t[killed], t[survived]+t[unreached], t[acceptedVerdict],
 		t.rate(), day.Format(time.DateOnly), strings.TrimRight(" "+suites[r.name], " "))
 }
 
-// updatePage replaces the rows of packages in a page's table; those of others stay.
+// updatePage replaces the rows of packages in a page's table; it keeps the rows of others.
 func updatePage(path string, results []result, suites map[string]string, day time.Time) error {
 	page, err := os.ReadFile(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // acceptedVerdict counts survivors that accepted.txt explains.
 const acceptedVerdict = undecided + 1
 
-// tally counts verdicts.
+// tally counts defects by result.
 type tally [acceptedVerdict + 1]int
 
 func (t *tally) add(o tally) {
@@ -22,7 +22,7 @@ func (t *tally) add(o tally) {
 // all counts the defects that were decided.
 func (t tally) all() int { return t[killed] + t[survived] + t[unreached] + t[acceptedVerdict] }
 
-// rate is how many percent survive without an explanation, whether or not a test reaches them.
+// rate returns the percentage of defects that survive without an explanation, whether or not a test reaches them.
 func (t tally) rate() float64 {
 	if t.all() == 0 {
 		return 0
@@ -34,7 +34,7 @@ func (t tally) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %.1f |", name, t.all(), t[killed], t[survived], t[unreached], t[acceptedVerdict], t.rate())
 }
 
-// report prints a table, the survivors, and how many defects were not judged, and returns the sum.
+// report prints a table, the survivors, and how many defects were not tested, and returns the sum.
 func report(out io.Writer, results []result, isOver bool) (tally, error) {
 	lines := []string{"| package | defects | killed | survived | not reached | accepted | % |", "|---|---|---|---|---|---|---|"}
 	var survivors []string

@@ -14,14 +14,14 @@ import (
 // mutant is one small defect. Its number is unique within a package and a run of the tool.
 type mutant struct {
 	number int
-	// file is relative to the root; function is the one that holds the defect, with its receiver.
+	// file is relative to the root; function is the function with the defect, with its receiver.
 	file, function string
 	line           int
-	// defect says what is changed, text is the source that it changes.
+	// defect describes the change, text is the source that it changes.
 	defect, text string
 }
 
-// key names a mutant independently of lines, so that a list of accepted survivors outlives edits elsewhere.
+// key identifies a mutant without its line, so that a list of accepted survivors stays valid if other lines change.
 func (m mutant) key() string { return m.file + " " + m.function + " " + m.defect + " " + m.text }
 
 func (m mutant) String() string {
@@ -47,7 +47,7 @@ type rewriter struct {
 	skip    map[string]bool
 	mutants []mutant
 	edits   []edit
-	// failing are the returns that surely return an error: nobody checks their other results.
+	// failing are the returns that certainly return an error, so that their other results are not used.
 	failing map[*ast.ReturnStmt]bool
 
 	function string
@@ -165,7 +165,7 @@ func children(node ast.Node) []ast.Node {
 	return found
 }
 
-// condition flips what decides an if and has no operator of its own that is changed anyway.
+// condition negates the condition of an if, unless it has an operator that is changed anyway.
 func (r *rewriter) condition(e ast.Expr) {
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 		return

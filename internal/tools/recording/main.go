@@ -1,9 +1,11 @@
-// recording draws terminal sessions that stand in pages of the documents as SVG: docs/recordings/<name>.svg of all blocks that are marked
+// recording draws the terminal sessions in pages of the documents as SVG: docs/recordings/<name>.svg from all blocks
+// that are marked
 //
 //	<!-- recording: name -->
 //
-// in the lines right before them. Tests run these blocks and compare what they print, so that a picture shows what the commands print. Commands that
-// only wait, and filters that cut ages and times out, are left out. Colours are those that the verbs have on a terminal.
+// in the lines right before them. Tests run these blocks and compare their output, so that a picture shows the real
+// output of the commands. Commands that only wait are left out, and so are filters that remove ages and times. The
+// colours are the same as on a terminal.
 //
 //	go run -C internal/tools ./recording ../..
 package main
@@ -17,7 +19,6 @@ import (
 	"strings"
 )
 
-// pages are those with recordings.
 var pages = []string{"docs/walkthrough.md", "test/env/quickstart/testdata/faults.md", "docs/operations/replay.md"}
 
 func main() {
@@ -66,7 +67,7 @@ func draw(root string) (map[string]string, error) {
 	return pictures, nil
 }
 
-// block is a marked block: commands, and what they print.
+// block is a marked block: commands, and their output.
 type block struct {
 	name, language, text string
 	// printed is the text of the block right after commands of language sh.
@@ -85,7 +86,7 @@ func blocks(page string) []block {
 
 const prompt = "$ "
 
-// session is the block as a terminal shows it: commands begin with the prompt.
+// session returns the lines of the block on a terminal: commands begin with the prompt.
 func (b *block) session() []string {
 	if b.language == "console" {
 		return slices.DeleteFunc(split(b.text), func(line string) bool { return line == prompt+"echo $?" })
@@ -111,7 +112,8 @@ func waits(command string) bool {
 	return slices.ContainsFunc([]string{"kubectl wait ", "until ", "while ", "sed "}, func(begin string) bool { return strings.HasPrefix(command, begin) })
 }
 
-// unfiltered is a command without what cuts its output, and without what the test needs to go on after a failure.
+// unfiltered returns a command without the filters of its output, and without the parts that the test needs to
+// continue after a failure.
 func unfiltered(command string) string {
 	for _, filter := range []string{" | sed -E", " | tr -s", " || echo"} {
 		command, _, _ = strings.Cut(command, filter)

@@ -31,7 +31,7 @@ const style = `text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu
 // span is some text of one class.
 type span struct{ class, text string }
 
-// picture is a terminal with a session.
+// picture draws a terminal with a session.
 func picture(name string, lines []string) string {
 	var rows [][]span
 	for _, line := range lines {
@@ -63,7 +63,7 @@ func picture(name string, lines []string) string {
 // label is a line of why with the name of its part.
 var label = regexp.MustCompile(`^([A-Z][A-Za-z ]{3,13}[a-z]) {2,}`)
 
-// coloured is a line with the colours that it has on a terminal.
+// coloured returns a line with the colours that it has on a terminal.
 func coloured(line string) []span {
 	switch {
 	case strings.HasPrefix(line, prompt):

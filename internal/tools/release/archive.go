@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// file is one of an archive. A name that ends in a slash is a folder's.
+// file is a file of an archive. A name that ends in a slash is a folder's.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// plainFiles are files below a folder, in the order of their names.
+// plainFiles returns files below a folder, in the order of their names.
 func plainFiles(dir string, contents map[string][]byte) []file {
 	var files []file
 	for _, name := range sorted(contents) {
@@ -28,7 +28,7 @@ func plainFiles(dir string, contents map[string][]byte) []file {
 	return files
 }
 
-// writeTar writes an archive. It depends on the files and the time alone.
+// writeTar writes an archive. It depends only on the files and the time.
 func writeTar(to io.Writer, files []file, modified time.Time) error {
 	w := tar.NewWriter(to)
 	for _, f := range files {

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The media types by which Helm knows a chart in a registry.
+// The media types by which Helm identifies a chart in a registry.
 const (
 	chartConfigType  = types.MediaType("application/vnd.cncf.helm.config.v1+json")
 	chartContentType = types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip")
 )
 
-// versions are the lines of a Chart.yaml that a release decides about.
+// versions matches the lines of a Chart.yaml that a release changes.
 var versions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 
 // writeCharts writes the archive and the layout of each chart, and the checksums of the archives; it prints the digests.
@@ -69,7 +69,8 @@ func (o *options) writeChart(name string) (v1.Hash, error) {
 	return put(path, o.chartVersion(), blob{chartConfigType, metadata}, blob{chartContentType, archive}, annotations)
 }
 
-// stamp writes the version of the release into a Chart.yaml: that of the chart, and that of the application, which is the tag of the image.
+// stamp writes the version of the release into a Chart.yaml, as version of the chart and as version of the
+// application, which is the tag of the image.
 func (o *options) stamp(chart []byte) ([]byte, error) {
 	if found := versions.FindAll(chart, -1); len(found) != 2 {
 		return nil, errors.New("Chart.yaml needs one version and one appVersion")
@@ -82,7 +83,7 @@ func (o *options) stamp(chart []byte) ([]byte, error) {
 	}), nil
 }
 
-// filesBelow are the files of a folder, by their paths with slashes.
+// filesBelow returns the files of a folder, by their paths with slashes.
 func filesBelow(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ const checksums = "SHA256SUMS"
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// checksumsOf are those of the files of a folder that match patterns, by their paths with slashes.
+// checksumsOf returns the checksums of the files of a folder that match patterns, by their paths with slashes.
 func checksumsOf(dir string, patterns ...string) (map[string]string, error) {
 	sums := map[string]string{}
 	for _, pattern := range patterns {
@@ -38,7 +38,7 @@ func checksumsOf(dir string, patterns ...string) (map[string]string, error) {
 	return sums, nil
 }
 
-// writeChecksums writes those of the files of a folder that match patterns into a file.
+// writeChecksums writes the checksums of the files of a folder that match patterns into a file.
 func writeChecksums(dir, file string, patterns ...string) error {
 	sums, err := checksumsOf(dir, patterns...)
 	if err != nil {

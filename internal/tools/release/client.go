@@ -28,7 +28,8 @@ const (
 // completions are the files with the completion of each shell.
 var completions = map[string]string{"bash": client + ".bash", "zsh": "_" + client, "fish": client + ".fish", "powershell": client + ".ps1"}
 
-// clientOptions say where the parts of the client's archives are, and from where users download these.
+// clientOptions are the paths of the parts of the client's archives, and the URL from which users download the
+// archives.
 type clientOptions struct {
 	platforms, runs, license, baseURL string
 }
@@ -110,7 +111,7 @@ func (o *options) writeClient([]string) error {
 	return os.WriteFile(filepath.Join(o.out, krewManifest), content, 0o644)
 }
 
-// sharedFiles are those that the archives of all platforms have: the licence, completions and man pages.
+// sharedFiles returns the files that the archives of all platforms have: the licence, completions and man pages.
 func (o *options) sharedFiles() ([]file, error) {
 	dir, err := os.MkdirTemp("", "client-")
 	if err != nil {
@@ -135,7 +136,7 @@ func (o *options) sharedFiles() ([]file, error) {
 	return plainFiles("", contents), nil
 }
 
-// writeArchive writes the archive of a platform, and returns what krew has to know of it.
+// writeArchive writes the archive of a platform, and returns its part of krew's manifest.
 func (o *options) writeArchive(system, architecture string, shared []file) (krewPlatform, error) {
 	binary, suffix, pack := client, ".tar.gz", tarGzip
 	if system == "windows" {

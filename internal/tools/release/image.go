@@ -24,9 +24,9 @@ import (
 const (
 	source  = "https://github.com/espalier-project/espalier"
 	license = "Apache-2.0"
-	// user is the one of images that have no root, as in the images that these replace (DPL-61).
+	// user is the user ID of images that do not run as root, as in the images that these replace (DPL-61).
 	user = 65532
-	// certificates is where Go looks for those of public authorities.
+	// certificates is the path at which Go looks for the certificates of public authorities.
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 	// sbomType is the media type of a list of parts.
 	sbomType = types.MediaType("application/vnd.cyclonedx+json")
@@ -96,7 +96,7 @@ func (o *options) labels(executable string) map[string]string {
 	}
 }
 
-// image is that of one architecture.
+// image returns the image of one architecture.
 func (o *options) image(binary, executable, architecture string, labels map[string]string) (v1.Image, error) {
 	if err := checkStatic(binary, architecture); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (o *options) image(binary, executable, architecture string, labels map[stri
 	return annotated, nil
 }
 
-// checkStatic refuses what would not run in an image without libraries, or on another architecture.
+// checkStatic refuses an executable that would not run in an image without libraries, or on another architecture.
 func checkStatic(binary, architecture string) error {
 	f, err := elf.Open(binary)
 	if err != nil {
@@ -159,7 +159,7 @@ func checkStatic(binary, architecture string) error {
 // defaults is the file that the executables read below their configuration.
 const defaults = "etc/espalier/defaults.yaml"
 
-// base is what every image has beside its executable.
+// base returns the files that every image has in addition to its executable.
 func (o *options) base() []file {
 	return []file{
 		{name: "etc/", mode: 0o755},
@@ -174,8 +174,8 @@ func (o *options) base() []file {
 	}
 }
 
-// authorities are the public ones that Mozilla trusts without condition: a file of certificates cannot tell conditions. An API server behind one
-// of them needs no certificate in a kubeconfig.
+// authorities returns the certificates of the public authorities that Mozilla trusts without condition, because a
+// file of certificates cannot have conditions. An API server behind one of them needs no certificate in a kubeconfig.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
@@ -186,7 +186,7 @@ func authorities() []byte {
 	return b.Bytes()
 }
 
-// newLayer packs files. Nothing in it depends on when and by whom it is done.
+// newLayer packs files. The layer depends only on the files, not on the time or the user.
 func newLayer(files []file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	if err := writeTar(&packed, files, time.Unix(0, 0)); err != nil {

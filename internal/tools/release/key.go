@@ -21,11 +21,11 @@ type signer struct{ key *ecdsa.PrivateKey }
 // Sign implements dsse.Signer.
 func (s *signer) Sign(_ context.Context, content []byte) ([]byte, error) { return s.sign(content) }
 
-// KeyID implements dsse.Signer. A verifier knows its only key.
+// KeyID implements dsse.Signer. It is empty, because a verifier has only one key.
 func (s *signer) KeyID() (string, error) { return "", nil }
 
-// sign signs the SHA-256 digest of a content. The signature follows from key and content alone (RFC 6979), so that a release is the same
-// whenever it is signed.
+// sign signs the SHA-256 digest of a content. The signature depends only on the key and the content (RFC 6979), so
+// that a release is the same whenever it is signed.
 func (s *signer) sign(content []byte) ([]byte, error) {
 	digest := sha256.Sum256(content)
 	return s.key.Sign(nil, digest[:], crypto.SHA256)

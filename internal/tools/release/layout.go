@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is the annotation with which a layout tags what it has.
+// refName is the annotation with which a layout tags its content.
 const refName = "org.opencontainers.image.ref.name"
 
-// newLayout makes an empty layout in the place of what is there.
+// newLayout makes an empty layout, and removes an existing one.
 func newLayout(dir string) (layout.Path, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
@@ -29,7 +29,7 @@ func newLayout(dir string) (layout.Path, error) {
 	return layout.Write(dir, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 }
 
-// blob is a content of a layout, and its media type.
+// blob is content of a layout, and its media type.
 type blob struct {
 	kind    types.MediaType
 	content []byte
@@ -69,9 +69,9 @@ func put(path layout.Path, tag string, config, layer blob, annotations map[strin
 	return whole.Digest, path.AppendDescriptor(whole)
 }
 
-// attach returns a manifest that has a document about something else in a layout, and refers to that.
+// attach returns a manifest with a document about another manifest in a layout, and a reference to that manifest.
 func attach(document []byte, kind types.MediaType, subject v1.Descriptor) (v1.Image, error) {
-	// A manifest without a type of its own has the one of its configuration.
+	// The type of a manifest that has none is the media type of its configuration.
 	list := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), kind)
 	list, err := mutate.Append(list, mutate.Addendum{Layer: static.NewLayer(document, kind)})
 	if err != nil {

@@ -1,5 +1,6 @@
-// release makes what a release has, without a daemon and without a registry: OCI layouts with the image of each executable for several
-// architectures and with its Helm chart, archives of the client, and what says where they come from. The same input gives the same digests.
+// release builds the artifacts of a release, without a daemon and without a registry: OCI layouts with the image of
+// each executable for several architectures and with its Helm chart, archives of the client, and their provenance.
+// The same input gives the same digests.
 //
 //	release images -out bin/images -binaries bin -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
 //	release charts -out bin/charts -charts deploy/charts -version v1.2.3 -commit 0123abc -time 1700000000 resource-manager …
@@ -20,16 +21,16 @@ import (
 	"time"
 )
 
-// options say what goes into a release.
+// options are the inputs of a release.
 type options struct {
 	out             string
 	version, commit string
-	// time is that of the commit: a release tells no other, so that it is the same whenever it is made.
+	// time is the time of the commit. A release has no other time, so that it is the same whenever it is built.
 	time time.Time
 
 	binaries      string
 	architectures []string
-	// defaults is what /etc/espalier/defaults.yaml says in the images.
+	// defaults is the content of /etc/espalier/defaults.yaml in the images.
 	defaults []byte
 
 	charts string
@@ -38,7 +39,7 @@ type options struct {
 	// registry is where the images are pushed to.
 	registry string
 
-	// signer signs the release; none does not.
+	// signer signs the release; nil means that it is not signed.
 	signer *signer
 }
 
@@ -49,7 +50,7 @@ type given struct {
 	key                              string
 }
 
-// commands are the subcommands: the flags of each beside those of all, and what it does.
+// commands are the subcommands, with the flags of each in addition to the common ones.
 var commands = map[string]struct {
 	flags func(*flag.FlagSet, *options, *given)
 	run   func(*options, []string) error
@@ -66,7 +67,7 @@ func imageFlags(set *flag.FlagSet, o *options, g *given) {
 	contentFlags(set, g)
 }
 
-// contentFlags say what images have.
+// contentFlags adds the flags for the content of images.
 func contentFlags(set *flag.FlagSet, g *given) {
 	set.StringVar(&g.architectures, "architectures", "amd64 arm64", "architectures to make images for, with spaces between")
 	set.StringVar(&g.profile, "profile", "gardener", "profile that the images follow unless their configuration says otherwise")

@@ -28,7 +28,8 @@ func overwriteFlags(set *flag.FlagSet, o *options, _ *given) {
 	set.StringVar(&o.registry, "registry", "", "<host>/<path> to which the images are pushed")
 }
 
-// printOverwrite prints the file for IMAGEVECTOR_OVERWRITE that has Gardener use the images, each by its tag and its digest.
+// printOverwrite prints the file for IMAGEVECTOR_OVERWRITE that makes Gardener use the images, each by its tag and
+// its digest.
 func (o *options) printOverwrite([]string) error { return o.writeOverwrite(os.Stdout) }
 
 func (o *options) writeOverwrite(out io.Writer) error {

@@ -11,9 +11,9 @@ import (
 const (
 	statementType  = "https://in-toto.io/Statement/v1"
 	provenanceType = "https://slsa.dev/provenance/v1"
-	// statementMediaType is that of an in-toto statement: alone in a registry, and in an envelope.
+	// statementMediaType is the media type of an in-toto statement: alone in a registry, and in an envelope.
 	statementMediaType = types.MediaType("application/vnd.in-toto+json")
-	// page tells how a release is built, which is how its parameters are to be read.
+	// page describes how a release is built, and so the meaning of its parameters.
 	page = source + "/blob/main/docs/internals/release.md"
 )
 
@@ -47,8 +47,8 @@ type (
 	}
 )
 
-// provenance says how the subjects were made: from which commit, with which parameters, by which Go. It has no time, so that a release is the
-// same whenever it is made.
+// provenance returns the statement how the subjects were made: from which commit, with which parameters, by which Go.
+// It has no time, so that a release is the same whenever it is built.
 func (o *options) provenance(subjects []resource) ([]byte, error) {
 	s := statement{Type: statementType, Subject: subjects, PredicateType: provenanceType}
 	s.Predicate.Definition = definition{

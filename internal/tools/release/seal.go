@@ -22,7 +22,8 @@ type released struct {
 	descriptor v1.Descriptor
 }
 
-// seal says of everything in a release where it comes from, signs it if there is a key, and writes the checksums of all files.
+// seal writes the provenance of everything in a release, signs it if there is a key, and writes the checksums of all
+// files.
 func (o *options) seal([]string) error {
 	if o.commit == "" || len(o.commit) < 40 {
 		return errors.New("the provenance needs the whole name of a commit")
@@ -61,7 +62,7 @@ func (o *options) seal([]string) error {
 	return o.signFiles(provenanceFile, checksums)
 }
 
-// released are the images and the charts of a release, by their names.
+// released returns the images and the charts of a release, by their names.
 func (o *options) released() ([]released, error) {
 	found := map[string]released{}
 	for kind, tag := range map[string]string{"images": o.version, "charts": o.chartVersion()} {
@@ -86,7 +87,8 @@ func (o *options) released() ([]released, error) {
 	return all, nil
 }
 
-// tagged is what a layout has under a tag. Beside it there are lists of parts at most: what is sealed already would be so twice.
+// tagged returns the content of a layout under a tag. The layout may also have lists of parts, but nothing else,
+// because a sealed layout must not be sealed again.
 func (o *options) tagged(name string, path layout.Path, tag string) (released, error) {
 	index, err := path.ImageIndex()
 	if err != nil {
@@ -108,7 +110,8 @@ func (o *options) tagged(name string, path layout.Path, tag string) (released, e
 	return r, nil
 }
 
-// sealOne puts into a layout what is said of what it has: as a document that refers to it, and signed where cosign looks.
+// sealOne adds a statement about the content of a layout to it: as a document that refers to the content, and signed
+// where cosign looks.
 func (o *options) sealOne(r released, said []byte) error {
 	document, err := attach(said, statementMediaType, r.descriptor)
 	if err != nil {
@@ -127,7 +130,7 @@ func (o *options) sealOne(r released, said []byte) error {
 	return attest(r.path, r.descriptor.Digest, "att", blob{envelopeType, enveloped}, map[string]string{signatureAnnotation: "", "predicateType": provenanceType})
 }
 
-// signFiles writes the signature of each file beside it, as cosign verify-blob reads it, in the place of an older one.
+// signFiles writes the signature of each file beside it, as cosign verify-blob reads it, and replaces an older one.
 func (o *options) signFiles(names ...string) error {
 	for _, name := range names {
 		if err := os.RemoveAll(filepath.Join(o.out, name+".sig")); err != nil || o.signer == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
 
-// The media types and the annotations by which cosign knows signatures and attestations in a registry.
+// The media types and the annotations by which cosign identifies signatures and attestations in a registry.
 const (
 	simpleSigningType   = types.MediaType("application/vnd.dev.cosign.simplesigning.v1+json")
 	envelopeType        = types.MediaType("application/vnd.dsse.envelope.v1+json")
@@ -64,7 +64,8 @@ func (s *signer) envelop(payload []byte) ([]byte, error) {
 	return json.Marshal(signed)
 }
 
-// attest puts what is said of a digest into a layout, as an image of one layer under the tag that follows from the digest.
+// attest puts a statement about a digest into a layout, as an image of one layer under the tag that follows from the
+// digest.
 func attest(path layout.Path, digest v1.Hash, suffix string, layer blob, annotations map[string]string) error {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(layer.content, layer.kind), Annotations: annotations})

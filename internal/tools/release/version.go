@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// part is one of those with dots between them after X.Y.Z: a number has no zeros before it.
+// part is a part of a version after X.Y.Z, between dots. A number has no leading zeros.
 const part = `(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)`
 
 // semantic is the form of versions: images are tagged with them and charts have them without the v. No build metadata: a tag can't have its plus.
@@ -19,5 +19,5 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// chartVersion is the version of the charts of a release, which Helm wants without the v.
+// chartVersion returns the version of the charts of a release, which Helm requires without the v.
 func (o *options) chartVersion() string { return strings.TrimPrefix(o.version, "v") }

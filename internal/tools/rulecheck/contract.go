@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// id is what an ID looks like: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), C17 and T3-1 (decisions).
+// id matches an ID: MR-4, MRA-6a, BH-MR-4 (a row of behaviours.md), C17 and T3-1 (decisions).
 const id = `(?:[A-Z]\d-\d+|[A-Z]{1,4}-(?:[A-Z]{1,4}-)?\d+[a-z]?|[A-Z]\d+[a-z]?)`
 
 var (
 	separator = regexp.MustCompile(`^\|[-: |]+\|$`)
 	// An ID is defined by a cell of its own in a column that is headed "ID" or, being the first one, "#", …
 	inCell = regexp.MustCompile("^[ *`]*(" + id + "(?:, " + id + ")*)[ *`⚠]*$")
-	// … or by opening a list item. Followed by a colon, a comma or a slash it only says which rule the item is about.
+	// … or by opening a list item. If a colon, a comma or a slash follows, the item is only about that rule.
 	inList = regexp.MustCompile(`^\s*(?:[-*]|\d+\.) (?:\*\*(` + id + `)\*\* |(` + id + `) )`)
 	listed = regexp.MustCompile(id)
 )
 
-// decisions is the page whose rows are decisions of their own, or decisions about rules that another document defines.
+// decisions is the page whose rows are new decisions, or decisions about rules that another document defines.
 const decisions = "README.md"
 
-// contract is what docs/internals/contract defines.
+// contract has the IDs that docs/internals/contract defines.
 type contract struct {
 	// ids in the order of files and lines.
 	ids   []string
@@ -63,7 +63,7 @@ type definition struct {
 	line     int
 }
 
-// readContract returns what the documents of a folder define, and an error for each ID that is defined twice.
+// readContract returns the contract in the documents of a folder, and an error for each ID that is defined twice.
 func readContract(folder string) (*contract, []error, error) {
 	entries, err := fs.Glob(os.DirFS(folder), "*.md")
 	if err != nil {
@@ -84,7 +84,7 @@ func readContract(folder string) (*contract, []error, error) {
 			all = append(all, definitions(name, string(content))...)
 		}
 	}
-	// A row of the decisions defines what no other document does; otherwise it is about that document's rule.
+	// A row of the decisions defines an ID if no other document does; otherwise it is about that document's rule.
 	elsewhere := map[string]bool{}
 	for _, d := range all {
 		elsewhere[d.id] = true
@@ -112,7 +112,7 @@ func readContract(folder string) (*contract, []error, error) {
 	return result, twice, nil
 }
 
-// definitions are those of one document, in order.
+// definitions returns the definitions of one document, in order.
 func definitions(file, content string) []definition {
 	var found []definition
 	before, column, line := "", 0, 0

@@ -1,4 +1,4 @@
-// rulecheck holds docs/internals/contract, code, tests and documents together. It fails if
+// rulecheck compares docs/internals/contract, code, tests and documents. It fails if
 //
 //   - an ID is defined twice, or is defined although docs/internals/contract/withdrawn.md lists it,
 //   - code, a test or a document refers to an ID that is not defined,
@@ -52,7 +52,7 @@ func check(root string, out io.Writer) error {
 	return errors.Join(append(twice, undefined(references, contract), judge(out, contract, named, explanations))...)
 }
 
-// undefined is an error that names every reference to an ID that is not defined.
+// undefined returns an error that names every reference to an ID that is not defined.
 func undefined(references []reference, contract *contract) error {
 	var lines []string
 	for _, r := range references {

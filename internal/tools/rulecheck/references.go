@@ -17,11 +17,12 @@ type reference struct {
 	path string
 	line int
 	id   string
-	// asserted says that a test names the ID in the name of a case or in the message of an assertion.
+	// asserted is set if a test names the ID in the name of a case or in the message of an assertion.
 	asserted bool
 }
 
-// A string names a rule and, at most, another rule that says the same of the same behaviour; more are a list, which asserts nothing.
+// A string names a rule and, at most, another rule about the same behaviour. A string with more rules is a list,
+// which asserts nothing.
 const mostInString = 2
 
 var (
@@ -30,7 +31,7 @@ var (
 	inTable = regexp.MustCompile(`^\s*` + id + `[^:]*: .* => `)
 )
 
-// references are those of comments and strings in Go, and of the whole text of other files.
+// references returns the references in comments and strings of Go, and in the whole text of other files.
 func references(root string, contract *contract) ([]reference, error) {
 	var found []reference
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -101,7 +102,7 @@ func texts(source []byte, report func(line int, text string, literal bool)) {
 	}
 }
 
-// idsIn returns what in a text looks like an ID and starts like one that is defined.
+// idsIn returns the words of a text that have the form of an ID and a prefix of a defined one.
 func idsIn(text string, prefixes map[string]bool) []string {
 	var ids []string
 	for _, at := range likeID.FindAllStringIndex(text, -1) {
@@ -113,7 +114,7 @@ func idsIn(text string, prefixes map[string]bool) []string {
 	return ids
 }
 
-// partOfWord reports whether what stands between two offsets is only a part of a longer word, like P-C1 or R2d2.
+// partOfWord reports whether the text between two offsets is only a part of a longer word, like P-C1 or R2d2.
 func partOfWord(text string, from, to int) bool {
 	if from > 0 && (text[from-1] == '-' || wordByte(text[from-1])) {
 		return true
@@ -125,7 +126,7 @@ func wordByte(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// namedByTests are the rules that a test names where it fails.
+// namedByTests returns the rules that a test names where it fails.
 func namedByTests(references []reference, contract *contract) map[string]bool {
 	named := map[string]bool{}
 	for _, r := range references {

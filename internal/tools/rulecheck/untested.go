@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// untested is the page that says which rules no test names, and why; rules of what is not built yet stand there by their prefix.
+// untested is the page with the rules that no test names, and the reasons. Rules for parts that are not built yet are
+// listed by their prefix.
 const untested = "untested.md"
 
 // An explanation is for a rule, MR-4, or for all with a prefix, GC-*.
@@ -30,7 +31,7 @@ func readExplanations(page string) ([]string, error) {
 	return found, nil
 }
 
-// covered are the rules that an explanation is for.
+// covered returns the rules that an explanation is for.
 func covered(explanation string, contract *contract) []string {
 	prefix, all := strings.CutSuffix(explanation, "*")
 	if !all {

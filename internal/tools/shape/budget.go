@@ -88,7 +88,7 @@ func (b budgets) check(folders budgets) error {
 	return errors.Join(errs...)
 }
 
-// lower writes the budgets, none higher than the lines of its folder and 5 % of room; folders that are gone have none.
+// lower writes the budgets, none higher than the lines of its folder and 5 % of room. Deleted folders have none.
 func (b budgets) lower(folders budgets, name string) error {
 	var out bytes.Buffer
 	out.WriteString(budgetHead)

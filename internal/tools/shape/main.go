@@ -1,9 +1,10 @@
-// shape prints how much the engine of ManagedResources consists of, with the goal beside each figure.
+// shape prints figures about the engine of ManagedResources, each with its goal.
 //
 //	shape [-words | -budget <file> [-lower]] <root of the repository>
 //
-// With -words it prints each identifier that has a word of our own where the field has a term, and fails if there is one. With -budget it
-// fails if a folder has more lines of code than the file gives it; -lower writes budgets of 5 % more than there is.
+// With -words it prints each identifier that has a word of our own although the field has a term, and fails if there
+// is one. With -budget it fails if a folder has more lines of code than the file allows; -lower writes budgets of 5 %
+// more than the present lines.
 package main
 
 import (
@@ -65,7 +66,7 @@ func run(out io.Writer, root string, words bool, budget string, lower bool) erro
 	return allowed.check(folders)
 }
 
-// engine is the folder of the engine, core are its packages between a changed Secret and the target.
+// engine is the folder of the engine, and core its packages between a changed Secret and the target.
 const engine = "internal/managedresource"
 
 var core = []string{"apply", "controller", "lifecycle", "meta", "objects", "ownership", "prune", "resource", "source", "steps", "target"}

@@ -146,7 +146,8 @@ func methods(files []file) int {
 	})
 }
 
-// converting makes another ID of an ID; making are the functions that make an ID of an object, or of an entry of an inventory.
+// converting matches conversions of an ID to another ID; making matches functions that make an ID from an object, or
+// from an entry of an inventory.
 var (
 	converting = regexp.MustCompile(`\.Scoped\(`)
 	making     = regexp.MustCompile(`\b(EntriesOf|IDOf|IDOfEntry|NewID|RefOf|idsOf|refsOf)\(`)

@@ -38,7 +38,7 @@ func between(steps []step, first, last step) []step {
 	return steps[from : to+1]
 }
 
-// returns counts how often a way comes back to a folder that it has left.
+// returns counts how often a way returns to a folder that it has left.
 func returns(steps []step) (count int) {
 	visited, last := map[string]bool{}, ""
 	for _, s := range steps {

@@ -1,5 +1,5 @@
-// Package auditpolicy is the webhook that judges the audit policies to which Shoots refer (B2 of the webhooks' contract). The objects that it reads are
-// what package configref reads: ConfigMaps live, and Shoots from a cache.
+// Package auditpolicy is the webhook that validates the audit policies to which Shoots refer (B2 of the webhooks'
+// contract). It reads ConfigMaps live, and Shoots from a cache, like all webhooks of package configref.
 package auditpolicy
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "auditpolicy_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/audit-policies"
@@ -31,7 +31,7 @@ const (
 // Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read { return configref.Reads() }
 
-// Decide judges Shoots and the ConfigMaps with audit policies.
+// Decide returns the function that validates Shoots and the ConfigMaps with audit policies.
 func Decide(shoots *referrers.Index, configMaps configref.Getter) (admission.Func, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{auditinternal.AddToScheme, auditv1.AddToScheme} {
@@ -53,7 +53,7 @@ func reference(server *gardencorev1beta1.KubeAPIServer) string {
 
 type policies struct{ decoder configref.Decoder }
 
-// check keeps AUD-1 and AUD-2.
+// check enforces AUD-1 and AUD-2.
 func (p policies) check(_ context.Context, content string, _ []*gardencorev1beta1.Shoot) error {
 	object, kind, err := p.decoder.Decode(purpose, content)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p policies) check(_ context.Context, content string, _ []*gardencorev1beta
 	return configref.Invalid(purpose, auditvalidation.ValidatePolicy(policy))
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return configref.Registration("audit-policies")
 }

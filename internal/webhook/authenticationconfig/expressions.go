@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
-// bounded compiles within the limits of a check.
+// bounded is a compiler of expressions within the limits of a check.
 type bounded struct {
 	compiler    authenticationcel.Compiler
 	compilation *configref.Compilation
@@ -25,7 +25,6 @@ func (b bounded) CompileUserExpression(e authenticationcel.ExpressionAccessor) (
 	return configref.Compile(b.compilation, func() (authenticationcel.CompilationResult, error) { return b.compiler.CompileUserExpression(e) })
 }
 
-// expressionsOf are all expressions of a configuration.
 func expressionsOf(configuration *apiserver.AuthenticationConfiguration) (all []string) {
 	add := func(expression string) {
 		if expression != "" {
@@ -50,11 +49,11 @@ func expressionsOf(configuration *apiserver.AuthenticationConfiguration) (all []
 	return all
 }
 
-// shownIssuers is the number of disallowed issuers that a message names: each of 64 faults names all that the
-// validation knows.
+// shownIssuers is the number of disallowed issuers in a message: each of up to 64 errors lists all issuers that are
+// passed to the validation.
 const shownIssuers = 100
 
-// shown leaves of many disallowed issuers those that the configuration has.
+// shown returns the disallowed issuers, and if there are many, only those in the configuration.
 func shown(disallowed []string, configuration *apiserver.AuthenticationConfiguration) []string {
 	if len(disallowed) <= shownIssuers {
 		return disallowed

@@ -1,6 +1,7 @@
-// Package authenticationconfig is the webhook that judges the authentication configurations to which Shoots refer (B3 of the webhooks'
-// contract). It reads what package configref reads: ConfigMaps live, and Shoots from a cache. For Shoots whose issuer is managed it also
-// reads, live, their Namespace's metadata and the Secret in the garden namespace that has the issuer's host.
+// Package authenticationconfig is the webhook that validates the authentication configurations to which Shoots refer
+// (B3 of the webhooks' contract). It reads ConfigMaps live, and Shoots from a cache, like all webhooks of package
+// configref. For Shoots with a managed issuer it also reads, live, the metadata of their Namespace and the Secret in
+// the garden namespace with the issuer's host.
 package authenticationconfig
 
 import (
@@ -30,7 +31,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "authenticationconfig_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/authentication-configuration"
@@ -46,7 +47,8 @@ func Reads() []feature.Read {
 		feature.Read{Cluster: feature.Garden, Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Form: feature.Live})
 }
 
-// Decide judges Shoots and the ConfigMaps with authentication configurations. The live reader reads ConfigMaps, Secrets and Namespaces.
+// Decide returns the function that validates Shoots and the ConfigMaps with authentication configurations. The live
+// reader reads ConfigMaps, Secrets and Namespaces.
 func Decide(shoots *referrers.Index, live client.Reader) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -62,7 +64,8 @@ func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	return server.StructuredAuthentication.ConfigMapName
 }
 
-// relevant reports whether other issuers are the Shoot's own, or it says in the older way who may be anonymous (CV-6).
+// relevant reports whether an update changes the Shoot's own issuers, or sets the older field for anonymous requests
+// (CV-6).
 func relevant(now, old *gardencorev1beta1.Shoot) bool {
 	is, was := ptr.Deref(now.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{}), ptr.Deref(old.Spec.Kubernetes.KubeAPIServer, gardencorev1beta1.KubeAPIServer{})
 	return managed(now) != managed(old) || is.EnableAnonymousAuthentication != nil && was.EnableAnonymousAuthentication == nil || !slices.Equal(issuersOf(is), issuersOf(was))
@@ -72,7 +75,7 @@ func managed(shoot *gardencorev1beta1.Shoot) bool {
 	return shoot.Annotations[wellknown.Issuer] == wellknown.ManagedIssuer
 }
 
-// issuersOf is the set of issuers that a Shoot names itself, sorted.
+// issuersOf returns the issuers in the specification of a Shoot, sorted.
 func issuersOf(server gardencorev1beta1.KubeAPIServer) []string {
 	if server.ServiceAccountConfig == nil {
 		return nil
@@ -86,9 +89,8 @@ func issuersOf(server gardencorev1beta1.KubeAPIServer) []string {
 }
 
 type configurations struct {
-	decoder  configref.Decoder
-	compiler authenticationcel.Compiler
-	// expressions are compiled within limits.
+	decoder     configref.Decoder
+	compiler    authenticationcel.Compiler
 	expressions *configref.Expressions
 	live        client.Reader
 }
@@ -96,7 +98,7 @@ type configurations struct {
 // since is the first version of Kubernetes that reads configurations of v1.
 var since = version.MajorMinor(1, 34)
 
-// check keeps AUT-1 to AUT-4. An issuer that is one Shoot's own is refused for all Shoots that use the configuration.
+// check enforces AUT-1 to AUT-4. An issuer of one Shoot is refused for all Shoots that use the configuration.
 func (c configurations) check(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error {
 	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
@@ -127,7 +129,8 @@ func (c configurations) check(ctx context.Context, content string, users []*gard
 	return nil
 }
 
-// inOlderWay returns the names of Shoots that set enableAnonymousAuthentication, the older field for anonymous requests, to true or false.
+// inOlderWay returns the names of Shoots that set enableAnonymousAuthentication, the older field for anonymous
+// requests, to true or false.
 func inOlderWay(users []*gardencorev1beta1.Shoot) []string {
 	var all []string
 	for i := range users {
@@ -139,7 +142,7 @@ func inOlderWay(users []*gardencorev1beta1.Shoot) []string {
 	return all
 }
 
-// disallowed are the issuers that are Shoots' own (AUT-2).
+// disallowed returns the Shoots' own issuers (AUT-2).
 func (c configurations) disallowed(ctx context.Context, users []*gardencorev1beta1.Shoot) ([]string, error) {
 	var all []string
 	host, known := "", false
@@ -178,7 +181,7 @@ func (c configurations) disallowed(ctx context.Context, users []*gardencorev1bet
 	return all, nil
 }
 
-// issuerHost is the host of the landscape's issuer; empty if there is none.
+// issuerHost returns the host of the landscape's issuer; empty if there is none.
 func (c configurations) issuerHost(ctx context.Context) (string, error) {
 	list := &corev1.SecretList{}
 	if err := c.live.List(ctx, list, client.InNamespace(wellknown.Garden), client.MatchingLabels{"gardener.cloud/role": issuerRole}); err != nil {
@@ -190,7 +193,7 @@ func (c configurations) issuerHost(ctx context.Context) (string, error) {
 	return string(list.Items[0].Data["hostname"]), nil
 }
 
-// project is that of a namespace; empty if there is none.
+// project returns the project of a namespace; empty if there is none.
 func (c configurations) project(ctx context.Context, name string) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -200,7 +203,7 @@ func (c configurations) project(ctx context.Context, name string) (string, error
 	return namespace.Labels[wellknown.Project], nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return configref.Registration("authentication-configuration")
 }

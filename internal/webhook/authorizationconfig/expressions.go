@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/configref"
 )
 
-// bounded compiles within the limits of a check.
+// bounded is a compiler of expressions within the limits of a check.
 type bounded struct {
 	compiler    authorizationcel.Compiler
 	compilation *configref.Compilation
@@ -18,7 +18,6 @@ func (b bounded) CompileCELExpression(e authorizationcel.ExpressionAccessor) (au
 	return configref.Compile(b.compilation, func() (authorizationcel.CompilationResult, error) { return b.compiler.CompileCELExpression(e) })
 }
 
-// expressionsOf are all expressions of a configuration.
 func expressionsOf(configuration *apiserver.AuthorizationConfiguration) (all []string) {
 	for i := range configuration.Authorizers {
 		if webhook := configuration.Authorizers[i].Webhook; webhook != nil {

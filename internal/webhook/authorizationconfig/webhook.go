@@ -1,5 +1,6 @@
-// Package authorizationconfig is the webhook that judges the authorization configurations to which Shoots refer (B4 of the webhooks'
-// contract). It reads what package configref reads: ConfigMaps live, and Shoots from a cache.
+// Package authorizationconfig is the webhook that validates the authorization configurations to which Shoots refer
+// (B4 of the webhooks' contract). It reads ConfigMaps live, and Shoots from a cache, like all webhooks of package
+// configref.
 package authorizationconfig
 
 import (
@@ -25,7 +26,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "authorizationconfig_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/authorization-configuration"
@@ -36,7 +37,7 @@ const (
 // Reads returns the webhook's reads of the garden.
 func Reads() []feature.Read { return configref.Reads() }
 
-// Decide judges Shoots and the ConfigMaps with authorization configurations.
+// Decide returns the function that validates Shoots and the ConfigMaps with authorization configurations.
 func Decide(shoots *referrers.Index, configMaps configref.Getter) admission.Func {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -52,12 +53,12 @@ func reference(server *gardencorev1beta1.KubeAPIServer) string {
 	return server.StructuredAuthorization.ConfigMapName
 }
 
-// relevant reports whether there are kubeconfigs of other authorizers (CV-6).
+// relevant reports whether an update changes the authorizers that have kubeconfigs (CV-6).
 func relevant(now, old *gardencorev1beta1.Shoot) bool {
 	return !authorizersOf(now).Equal(authorizersOf(old))
 }
 
-// authorizersOf are the names of the authorizers that a Shoot has kubeconfigs of.
+// authorizersOf returns the names of the authorizers for which a Shoot has kubeconfigs.
 func authorizersOf(shoot *gardencorev1beta1.Shoot) sets.Set[string] {
 	all := sets.New[string]()
 	if server := shoot.Spec.Kubernetes.KubeAPIServer; server != nil && server.StructuredAuthorization != nil {
@@ -69,16 +70,16 @@ func authorizersOf(shoot *gardencorev1beta1.Shoot) sets.Set[string] {
 }
 
 type configurations struct {
-	decoder  configref.Decoder
-	compiler authorizationcel.Compiler
-	// expressions are compiled within limits.
+	decoder     configref.Decoder
+	compiler    authorizationcel.Compiler
 	expressions *configref.Expressions
 }
 
 // since is the first version of Kubernetes that reads configurations of v1.
 var since = version.MajorMinor(1, 32)
 
-// check keeps AUZ-1 to AUZ-4, in this order (AUZ-5). How a webhook is reached is the landscape's to say: no file is ever looked for.
+// check enforces AUZ-1 to AUZ-4, in this order (AUZ-5). The landscape sets the connections of webhooks, so no file is
+// ever read.
 func (c configurations) check(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error {
 	object, kind, err := c.decoder.Decode(purpose, content)
 	if err != nil {
@@ -120,7 +121,7 @@ func withoutConnections(configuration *apiserver.AuthorizationConfiguration) fie
 	return all
 }
 
-// withKubeconfigs wants each Shoot to have a kubeconfig of each webhook (AUZ-3).
+// withKubeconfigs requires that each Shoot has a kubeconfig for each webhook (AUZ-3).
 func withKubeconfigs(ctx context.Context, configuration *apiserver.AuthorizationConfiguration, users []*gardencorev1beta1.Shoot) error {
 	has := make([]sets.Set[string], len(users))
 	for i := range users {
@@ -141,7 +142,7 @@ func withKubeconfigs(ctx context.Context, configuration *apiserver.Authorization
 	return nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return configref.Registration("authorization-configuration")
 }

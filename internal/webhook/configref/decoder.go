@@ -16,17 +16,17 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// Decoder decodes configurations into the internal types of a scheme, as API servers do that read them from a file. A member of a project
-// writes them, so that their expansion is bounded first.
+// Decoder decodes configurations into the internal types of a scheme, as API servers decode them from a file. A
+// member of a project writes them, so the decoder bounds the expansion of YAML first.
 type Decoder struct{ json runtime.Decoder }
 
-// NewDecoder returns the decoder of a scheme.
+// NewDecoder returns a decoder of the types of a scheme.
 func NewDecoder(scheme *runtime.Scheme) Decoder {
 	json := kubejson.NewSerializerWithOptions(kubejson.DefaultMetaFactory, scheme, scheme, kubejson.SerializerOptions{})
 	return Decoder{serializer.NewCodecFactory(scheme).DecoderToVersion(json, runtime.InternalGroupVersioner)}
 }
 
-// Decode returns a configuration and its kind. Other texts are refused with 422.
+// Decode returns a configuration and its kind. Other content is refused with 422.
 func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupVersionKind, error) {
 	text, err := toJSON(content)
 	if err == nil {
@@ -37,7 +37,7 @@ func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupV
 		}
 	}
 	why := shortened(err.Error())
-	switch { // Their texts have the whole configuration.
+	switch { // These errors would quote the entire configuration.
 	case runtime.IsMissingKind(err):
 		why = "Object 'Kind' is missing"
 	case runtime.IsMissingVersion(err):
@@ -46,7 +46,7 @@ func (d Decoder) Decode(purpose, content string) (runtime.Object, *schema.GroupV
 	return nil, nil, admission.Refuse(http.StatusUnprocessableEntity, "failed to decode the provided %s: %s", purpose, why)
 }
 
-// toJSON takes content that begins with a brace for JSON, as API servers do.
+// toJSON converts YAML to JSON. Content that begins with a brace counts as JSON, as in API servers.
 func toJSON(content string) ([]byte, error) {
 	if err := boundedyaml.CheckSize(len(content)); err != nil {
 		return nil, err
@@ -58,13 +58,14 @@ func toJSON(content string) ([]byte, error) {
 	return boundedyaml.ToJSON(text)
 }
 
-// An answer has at most so many faults of at most this size: people correct some faults at a time, and each fault may quote a megabyte.
+// These bound the number and size of the errors in a response: people correct a few at a time, and one error may
+// quote a megabyte.
 const (
 	shownFaults    = 20
 	shownFaultSize = 1 << 10
 )
 
-// Invalid refuses a configuration for its faults with 422; nil if there are none.
+// Invalid returns a refusal with 422 for the errors of a configuration; nil if there are none.
 func Invalid(purpose string, faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil

@@ -13,40 +13,42 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// An API server that reads a configuration from its own file bounds little: 64 issuers, 64 conditions a webhook, 100,000 characters an
-// expression. Compiling 16 KiB of one expression can take seconds and a gigabyte, and cannot be interrupted. Real expressions have some
-// hundred bytes. So one of them costs half a second at most, and all together some seconds, between any two of which the context counts.
+// An API server accepts a lot from its own file: 64 issuers, 64 conditions of a webhook, 100,000 characters of an
+// expression. Compiling one expression of 16 KiB can take seconds and a gigabyte, and cannot be interrupted. Real
+// expressions have some hundred bytes. With these limits, one expression takes half a second at most, and all
+// together take seconds; the context is checked between any two.
 const (
 	// maxExpressions limits the expressions of a configuration: eight for each of 64 issuers.
 	maxExpressions = 512
-	// maxExpressionBytes and maxAllBytes limit one, and all together.
+	// maxExpressionBytes limits one expression, maxAllBytes all together.
 	maxExpressionBytes = 4 << 10
 	maxAllBytes        = 64 << 10
-	// maxNested bounds the open brackets in one: the cost of macros in macros grows with the cube of their number.
+	// maxNested limits the open brackets in one expression: the cost of nested macros grows with the cube of their
+	// number.
 	maxNested = 40
-	// maxRepeated bounds the size of all regular expressions with repetitions such as {1,63} expanded: numbers times
-	// the size of the expression. A repeated character takes up to 500 bytes.
+	// maxRepeated limits the total size of regular expressions after repetitions such as {1,63} are expanded: the
+	// product of the counts and the size of the expression. A repeated character takes up to 500 bytes.
 	maxRepeated = 256 << 10
-	// fewBytes is the size of expressions that are too cheap to wait for others.
+	// fewBytes is the size up to which expressions are so cheap that they do not wait for others.
 	fewBytes = 4 << 10
-	// maxFailed limits the expressions that are compiled although they are wrong: the text about one may be a hundred times as long.
+	// maxFailed limits the invalid expressions that are compiled: the error of one may be a hundred times as long.
 	maxFailed = shownFaults
 )
 
-// Expressions compiles the expressions of configurations: those of one large configuration at a time.
+// Expressions compiles the expressions of configurations, of one large configuration at a time.
 type Expressions struct{ turn chan struct{} }
 
 // NewExpressions returns an idle compiler.
 func NewExpressions() *Expressions { return &Expressions{make(chan struct{}, 1)} }
 
-// Compilation is that of one configuration.
+// Compilation compiles the expressions of one configuration.
 type Compilation struct {
 	ctx    context.Context
 	failed int
 }
 
-// Check lets a function judge a configuration, given its expressions. It refuses expressions that cost too much before any of them is compiled,
-// and answers 503 if the context ends before all are judged.
+// Check calls judge to validate a configuration with these expressions. It refuses expressions that are too expensive
+// before any is compiled, and returns 503 if the context ends before all are compiled.
 func (e *Expressions) Check(ctx context.Context, purpose string, all []string, judge func(*Compilation) error) error {
 	few, err := bounded(all)
 	if err != nil {
@@ -67,7 +69,7 @@ func (e *Expressions) Check(ctx context.Context, purpose string, all []string, j
 	return err
 }
 
-// Compile compiles an expression unless the context is done or too many were wrong already.
+// Compile compiles an expression, unless the context is done or too many expressions have failed.
 func Compile[R any](c *Compilation, compile func() (R, error)) (result R, err error) {
 	switch {
 	case c.ctx.Err() != nil:
@@ -85,7 +87,8 @@ func Compile[R any](c *Compilation, compile func() (R, error)) (result R, err er
 	return result, err
 }
 
-// bounded reports whether expressions are few, or why they are too many.
+// bounded returns an error if the expressions exceed the limits; few means that they are so cheap that they need not
+// wait.
 func bounded(all []string) (few bool, err error) {
 	size, repeated := 0, 0
 	for _, expression := range all {
@@ -109,7 +112,7 @@ func bounded(all []string) (few bool, err error) {
 	return size+repeated <= fewBytes, nil
 }
 
-// nested returns the minimum number of brackets that are open at once: those in texts count, too.
+// nested returns the largest number of brackets that are open at once. Brackets in strings count, too.
 func nested(expression string) int {
 	open, most := 0, 0
 	for _, c := range expression {
@@ -125,17 +128,17 @@ func nested(expression string) int {
 }
 
 var (
-	// escaped are the escapes that CEL and regular expressions know for a character by its number.
+	// escaped matches the escapes of a character by its number in CEL and in regular expressions.
 	escaped = regexp.MustCompile(`\\(?:[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`)
-	// repetition is one in a regular expression; more than 1000 times it is an error.
+	// repetition matches a repetition in a regular expression. More than 1000 repetitions are a compile error.
 	repetition = regexp.MustCompile(`\{([0-9]{1,4})?(?:,([0-9]{1,4})?)?\}`)
 )
 
-// repetitions adds up the numbers of repetitions, wherever they stand and however they are written.
+// repetitions returns the sum of all repetition counts, in any notation.
 func repetitions(expression string) (all int) {
 	plain := escaped.ReplaceAllStringFunc(expression, unescaped)
 	for _, match := range repetition.FindAllStringSubmatch(plain, -1) {
-		least, _ := strconv.Atoi(match[1]) // None is 0.
+		least, _ := strconv.Atoi(match[1]) // A missing number is 0.
 		most, _ := strconv.Atoi(match[2])
 		all += max(least, most)
 	}

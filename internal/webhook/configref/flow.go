@@ -1,8 +1,10 @@
-// Package configref has the common part of the webhooks that judge configurations in ConfigMaps to which Shoots refer (B1 of the webhooks'
-// contract): when a Shoot or such a ConfigMap is written, the ConfigMap must exist and be valid.
+// Package configref has the common part of the webhooks that validate configurations in ConfigMaps to which Shoots
+// refer (B1 of the webhooks' contract): when a Shoot or such a ConfigMap is written, the ConfigMap must exist and be
+// valid.
 //
-// A webhook defines where a Shoot refers to its ConfigMap and how its content is judged. The ConfigMap is read live, because a missing one
-// would refuse the Shoot; the Shoots that refer to it come from an index. Answers quote content only as far as it is wrong.
+// A webhook defines the field of a Shoot that refers to its ConfigMap, and validates the content. The ConfigMap is
+// read live, because a missing one would refuse the Shoot; an index has the Shoots that refer to it. Responses quote
+// only the invalid parts of the content.
 package configref
 
 import (
@@ -34,29 +36,30 @@ var (
 	shoots     = gardencorev1beta1.GroupVersion.WithKind("Shoot")
 )
 
-// Getter reads ConfigMaps, live.
+// Getter reads ConfigMaps live.
 type Getter interface {
 	Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
 }
 
-// Flow judges one kind of configuration.
+// Flow validates one kind of configuration.
 type Flow struct {
 	// Purpose is the name of the configuration in messages.
 	Purpose string
-	// Key is that of the ConfigMap's data.
+	// Key is the key of the ConfigMap's data.
 	Key string
 	// Reference returns the name of the ConfigMap that a Shoot refers to; empty if there is none.
 	Reference func(*gardencorev1beta1.KubeAPIServer) string
-	// Relevant reports whether something else of the Shoot has changed that the content depends on.
+	// Relevant reports whether an update changes other fields of the Shoot that the validity of the content depends
+	// on.
 	Relevant func(now, old *gardencorev1beta1.Shoot) bool
-	// Check judges the content for all Shoots that refer to it. Its result is the answer.
+	// Check validates the content for all Shoots that refer to it. Its error is the response.
 	Check func(ctx context.Context, content string, users []*gardencorev1beta1.Shoot) error
 
 	Shoots     *referrers.Index
 	ConfigMaps Getter
 }
 
-// Decide judges Shoots and ConfigMaps (CV-1).
+// Decide returns the function that validates Shoots and ConfigMaps (CV-1).
 func (f *Flow) Decide() admission.Func {
 	return admission.Decide(func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		switch {
@@ -70,7 +73,7 @@ func (f *Flow) Decide() admission.Func {
 	})
 }
 
-// shoot keeps CV-2 to CV-9. An object that cannot be decoded is the fault of its sender (WB-30).
+// shoot enforces CV-2 to CV-9. For an object that cannot be decoded, the client gets the error (WB-30).
 func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
 		admission.Explain(ctx, "operation is neither create nor update, nothing to validate")
@@ -120,7 +123,8 @@ func (f *Flow) shoot(ctx context.Context, r *admissionv1.AdmissionRequest) error
 	return f.check(ctx, content, []*gardencorev1beta1.Shoot{shoot})
 }
 
-// configMap keeps CV-10 to CV-14. The content is compared first: most updates of ConfigMaps are none of a configuration's.
+// configMap enforces CV-10 to CV-14. It compares the content first, because most updates do not change a
+// configuration.
 func (f *Flow) configMap(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Update {
 		admission.Explain(ctx, "operation is not update, nothing to validate")
@@ -160,7 +164,7 @@ func (f *Flow) check(ctx context.Context, content string, users []*gardencorev1b
 	return nil
 }
 
-// reference is the name of the ConfigMap that a Shoot refers to.
+// reference returns the name of the ConfigMap to which a Shoot refers.
 func (f *Flow) reference(shoot *gardencorev1beta1.Shoot) string {
 	if shoot.Spec.Kubernetes.KubeAPIServer == nil {
 		return ""
@@ -168,7 +172,7 @@ func (f *Flow) reference(shoot *gardencorev1beta1.Shoot) string {
 	return f.Reference(shoot.Spec.Kubernetes.KubeAPIServer)
 }
 
-// content keeps CV-8; clients know the message by its odd order of words (WB-31).
+// content enforces CV-8. Clients depend on the odd word order of the message (WB-31).
 func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (string, error) {
 	content, found := configMap.Data[f.Key]
 	why := ""
@@ -183,7 +187,7 @@ func (f *Flow) content(configMap *corev1.ConfigMap, namespace, name string) (str
 	return "", admission.Refuse(http.StatusUnprocessableEntity, "error getting %s from ConfigMap %s/%s: %s", f.Purpose, namespace, name, why)
 }
 
-// Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of such a webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration(name string) admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry(name, feature.OfProjects(), nil,
 		feature.OnCreateAndUpdate(shoots.Group, shoots.Version, "shoots"), feature.On("", "v1", []string{"configmaps"}, admissionregistrationv1.Update))

@@ -36,7 +36,6 @@ func sameSpec(now, old []byte) (bool, error) {
 	return err == nil && same(a, b, false), err
 }
 
-// specOf returns the specification of an object, as it is written.
 func specOf(raw []byte) (json.RawMessage, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
@@ -46,13 +45,13 @@ func specOf(raw []byte) (json.RawMessage, error) {
 }
 
 var (
-	// quantities are the fields of a Shoot whose members are quantities, and quantity is the field that is one. Any other text that looks like
-	// one is a text: version 1.30 is not 1.3.
+	// quantities are the fields of a Shoot whose members are quantities; quantity is a field that is a quantity
+	// itself. In other fields, values that look like quantities are compared as strings: version 1.30 is not 1.3.
 	quantities = []string{"evictionMinimumReclaim", "kubeReserved", "maxAllowed", "minAllowed", "systemReserved"}
 	quantity   = "containerLogMaxSize"
 )
 
-// same compares two trees; amount is set for quantities.
+// same compares two trees of JSON; amount is set if they are quantities.
 func same(a, b any, amount bool) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -86,7 +85,7 @@ func sameMembers(a, b map[string]any) bool {
 	return true
 }
 
-// nothing reports whether a member is as good as absent.
+// nothing reports whether a value equals an absent one.
 func nothing(value any) bool {
 	list, is := value.([]any)
 	return value == nil || is && len(list) == 0
@@ -98,7 +97,7 @@ func sameAmounts(a, b any) bool {
 	return isMap && areMaps && maps.EqualFunc(x, y, func(v, w any) bool { return same(v, w, true) })
 }
 
-// sameAmount compares quantities, which are texts or numbers.
+// sameAmount compares quantities, which are strings or numbers.
 func sameAmount(a, b any) bool {
 	x, err := amountOf(a)
 	if err != nil {

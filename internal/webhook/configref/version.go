@@ -10,8 +10,8 @@ import (
 	gardencorev1beta1 "github.com/espalier-project/espalier/internal/externalapi/core/v1beta1"
 )
 
-// Since refuses a configuration of v1 for Shoots whose API server does not know that version yet (WB-32). Where a Shoot's version is none
-// that anybody knows, others refuse it.
+// Since refuses a configuration of v1 for Shoots whose API server is older than the first version that reads it
+// (WB-32). It ignores Shoots with invalid versions, which other checks refuse.
 func Since(first *version.Version, kind *schema.GroupVersionKind, purpose string, users []*gardencorev1beta1.Shoot) error {
 	if kind == nil || kind.Version != "v1" {
 		return nil

@@ -9,7 +9,7 @@ import (
 // clusterScoped are the protected resources without namespaces.
 var clusterScoped = []string{"customresourcedefinitions", "backupbuckets", "backupentries"}
 
-// Reads returns the live lists of the source: the kinds of which a request may delete a collection.
+// Reads returns the live lists of the source: the kinds whose collections a request may delete.
 func Reads() []feature.Read {
 	var all []feature.Read
 	for version, resources := range protected {

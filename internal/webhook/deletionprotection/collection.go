@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// pageSize is the number of objects in a page of a list. Annotations of an object have 256 KiB at most, so that a
-	// page has 25 MiB at worst, and usually some 200 KiB.
+	// pageSize is the number of objects in a page of a list. The annotations of an object have at most 256 KiB, so a
+	// page has at most 25 MiB, and usually some 200 KiB.
 	pageSize = 100
-	// maxObjects bounds a list: ten times what a large seed has of one kind in one namespace, and a hundred pages, which take about a second.
+	// maxObjects bounds a list: ten times the number of objects of one kind in one namespace of a large seed, and a
+	// hundred pages, which take about a second.
 	maxObjects = 10_000
-	// moment is the time for which a list without an unconfirmed object answers further reviews. An API server asks
-	// about the objects of a collection one after the other, some hundred a second, so that the number of lists grows
-	// with the time that a deletion takes and not with its objects.
+	// moment is the time for which a list without an unconfirmed object is used for further reviews. An API server
+	// sends the reviews of a collection's objects one after the other, some hundred per second, so the number of
+	// lists grows with the duration of the deletion and not with the number of objects.
 	moment = 2 * time.Second
-	// listsAtOnce bounds the lists that are under way.
+	// listsAtOnce bounds the concurrent lists.
 	listsAtOnce = 4
-	// keptReads bounds the lists that are remembered; each one has cost a list within a moment.
+	// keptReads bounds the lists that are kept; each one was read within moment.
 	keptReads = 1000
 )
 
-// collections judges the namespaces of collections, with one list for all reviews of one deletion.
+// collections checks the namespaces of collections, with one list for all reviews of one deletion.
 type collections struct {
 	source Lister
 	clock  clock.PassiveClock
@@ -42,19 +43,19 @@ type collections struct {
 	reads map[collection]*look
 }
 
-// collection identifies the objects that a client deletes: those of a kind in a namespace. Its selection is not in the
-// review.
+// collection identifies the objects that a client deletes, by kind and namespace. The review does not have the
+// client's selector.
 type collection struct {
 	kind            schema.GroupVersionKind
 	resource        metav1.GroupVersionResource
 	namespace, user string
 }
 
-// look is a list that is under way, or that found no unconfirmed object.
+// look is a list that is in progress, or that found no unconfirmed object.
 type look struct {
-	// done is closed when the list has ended; the fields below do not change from then on.
+	// done is closed when the list has ended. The fields below do not change after that.
 	done chan struct{}
-	// unread is set if the list could not be read to its end for the sake of the review that started it.
+	// unread is set if the list ended early because its first review ended.
 	unread bool
 	absent bool
 	err    error
@@ -65,7 +66,7 @@ func newCollections(source Lister, c clock.PassiveClock) *collections {
 	return &collections{source: source, clock: c, slots: make(chan struct{}, listsAtOnce), reads: map[collection]*look{}}
 }
 
-// judge judges all objects of a collection's namespace (DP-12, DP-13).
+// judge checks all objects in a collection's namespace (DP-12, DP-13).
 func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	of := collection{schema.GroupVersionKind(r.Kind), r.Resource, r.Namespace, r.UserInfo.Username}
 	for {
@@ -79,7 +80,7 @@ func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest
 			return unreadable(ctx.Err())
 		}
 		if l.unread && !mine && ctx.Err() == nil {
-			continue // The review that started the list has ended, and this one has not.
+			continue // The review that started the list has ended, but this one has not.
 		}
 		if l.absent {
 			admission.Explain(ctx, "object was not found")
@@ -88,7 +89,8 @@ func (c *collections) judge(ctx context.Context, r *admissionv1.AdmissionRequest
 	}
 }
 
-// join returns the list of a collection that is under way or has just ended; mine is set if the caller is to start it.
+// join returns the list of a collection that is in progress or has just ended; mine is set if the caller has to start
+// it.
 func (c *collections) join(of collection) (l *look, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +112,7 @@ func (c *collections) join(of collection) (l *look, mine bool) {
 	return l, true
 }
 
-// tidyLocked forgets lists that answer no more reviews.
+// tidyLocked drops lists that are too old for further reviews.
 func (c *collections) tidyLocked() {
 	for of, l := range c.reads {
 		select {
@@ -123,7 +125,7 @@ func (c *collections) tidyLocked() {
 	}
 }
 
-// look reads a list. A refusal is not kept: an object may be confirmed at once.
+// look reads a list. A refusal is not kept, because an object may be confirmed at any time.
 func (c *collections) look(ctx context.Context, of collection, l *look, r *admissionv1.AdmissionRequest) {
 	defer close(l.done)
 	select {
@@ -150,7 +152,7 @@ func (c *collections) list(ctx context.Context, r *admissionv1.AdmissionRequest)
 	}
 	next, read := "", 0
 	for {
-		list := &metav1.PartialObjectMetadataList{} // A new one for each page: decoders leave in an object what a later one does not have.
+		list := &metav1.PartialObjectMetadataList{} // A new list for each page, as decoders keep the fields that a later object lacks.
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: r.Kind.Group, Version: r.Kind.Version, Kind: r.Kind.Kind + "List"})
 		err := c.source.List(ctx, list, append(options, client.Continue(next))...)
 		switch {

@@ -6,8 +6,9 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Registrations are the entries of the webhook in a ValidatingWebhookConfiguration, but for how to reach it (A12.1): one for
-// CustomResourceDefinitions with the label, one for all objects of the other kinds. Bastions are in it, as they have always been.
+// Registrations are the entries of the webhook in a ValidatingWebhookConfiguration, without their client
+// configuration (A12.1): one for CustomResourceDefinitions with the label, one for all objects of the other kinds. It
+// includes Bastions for compatibility, although they are not protected.
 func Registrations() []admissionregistrationv1.ValidatingWebhook {
 	definitions := feature.On(crds.Group, "v1beta1", []string{"customresourcedefinitions"}, admissionregistrationv1.Delete)
 	definitions.APIVersions = append(definitions.APIVersions, "v1")

@@ -1,8 +1,9 @@
-// Package deletionprotection is the webhook that refuses the deletion of CustomResourceDefinitions, extension resources and Etcds without
-// a confirmation (A12 of the webhooks' contract): all that a landscape runs depends on these objects.
+// Package deletionprotection is the webhook that refuses the deletion of CustomResourceDefinitions, extension
+// resources and Etcds without a confirmation (A12 of the webhooks' contract): a landscape depends on these objects.
 //
-// It judges the metadata in the request. For the deletion of a collection it also lists metadata of the collection's namespace
-// in the source cluster, live, and refuses the whole request if one object is not confirmed (collection.go).
+// It checks the metadata of the object in the request. For the deletion of a collection it also lists metadata of the
+// collection's namespace in the source cluster, live, and refuses the request if one object is not confirmed
+// (collection.go).
 package deletionprotection
 
 import (
@@ -23,22 +24,23 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "crd-deletion-protection"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-crd-deletion"
-	// Confirmation is the annotation that confirms a deletion if it is true.
+	// Confirmation is the annotation that confirms a deletion if its value is true.
 	Confirmation = "confirmation.gardener.cloud/deletion"
-	// Protected is the label of CustomResourceDefinitions that are protected.
+	// Protected is the label of protected CustomResourceDefinitions.
 	Protected = "gardener.cloud/deletion-protected"
 )
 
-// Lister lists objects of the source cluster, live.
+// Lister lists objects of the source cluster live.
 type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// protected are the resources whose objects are protected (A12.2). Bastions are not: they are short-lived, and their deletion is never confirmed (DP-1).
+// protected are the resources whose objects are protected (A12.2). Bastions are not protected: they are short-lived,
+// and clients never confirm their deletion (DP-1).
 var protected = map[schema.GroupVersion][]string{
 	crds:                                    {"customresourcedefinitions"},
 	{Group: crds.Group, Version: "v1beta1"}: {"customresourcedefinitions"},
@@ -54,7 +56,7 @@ var (
 	}
 )
 
-// Decide refuses deletions that are not confirmed.
+// Decide returns the function that refuses deletions without a confirmation.
 func Decide(source Lister, c clock.PassiveClock) admission.Func {
 	w := &webhook{newCollections(source, c)}
 	return admission.Decide(w.decide)
@@ -62,8 +64,8 @@ func Decide(source Lister, c clock.PassiveClock) admission.Func {
 
 type webhook struct{ collections *collections }
 
-// decide keeps the order of A12.3. Nothing but the request's own resource counts, whatever its client asked for (DP-2), and a dry run is
-// judged like any other request (DP-19).
+// decide follows the order of A12.3. Only the resource in the request counts, and not the one that its client used
+// (DP-2). A dry run is handled like any other request (DP-19).
 func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Delete {
 		admission.Explain(ctx, "operation is not DELETE")
@@ -98,11 +100,11 @@ func (w *webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) e
 
 const notProtected = "resource is not deletion-protected"
 
-// judge judges the object that a request brings along (DP-14), and reports whether it is protected at all. An API server that deletes a
-// collection asks about each of its objects, one after the other and without a name (DP-21). So an object that is not confirmed is refused
-// here, however old the list of its collection is.
+// judge checks the object in a request (DP-14), and reports whether it is protected. An API server that deletes a
+// collection sends a review of each object, one after the other and without a name (DP-21). So this refuses an object
+// without a confirmation, however old the list of its collection is.
 func judge(r *admissionv1.AdmissionRequest, raw []byte) (protects bool, err error) {
-	var object map[string]any // As the reference has it: of a key that is there twice, the last one counts (DP-18).
+	var object map[string]any // Of duplicate keys the last one counts, as in the reference (DP-18).
 	if err := admission.Unmarshal(raw, &object); err != nil {
 		return true, admission.Refuse(http.StatusInternalServerError, "%s", err)
 	}
@@ -118,7 +120,7 @@ func judge(r *admissionv1.AdmissionRequest, raw []byte) (protects bool, err erro
 	return true, refuse(r, []string{nameOf(namespace, name)}, "")
 }
 
-// texts are labels or annotations.
+// texts returns labels or annotations.
 func texts(of any) map[string]string {
 	all, _ := of.(map[string]any)
 	found := make(map[string]string, len(all))
@@ -138,13 +140,13 @@ func confirmed(annotations map[string]string) bool {
 }
 
 const (
-	// shown is the number of names in a message: they are for a person who reads it.
+	// shown is the number of names in a message, which people read.
 	shown = 5
-	// notSelected explains why an object counts that the client has not selected.
+	// notSelected explains why objects count that the client has not selected.
 	notSelected = " (a collection is deleted only if all objects of its namespace are confirmed: which of them are selected is not visible here)"
 )
 
-// refuse names the objects after the text that clients look for (WB-16).
+// refuse returns a refusal with the names of the objects after the text that clients depend on (WB-16).
 func refuse(r *admissionv1.AdmissionRequest, names []string, why string) error {
 	more := ""
 	if n := len(names) - shown; n > 0 {

@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// knownFor is the lifetime of an answer about the version: after an upgrade, hints that are set for so much longer
-	// do no harm.
+	// knownFor is the time for which the version is cached: hints that are set for that long after an upgrade do no
+	// harm.
 	knownFor = 10 * time.Minute
 	// retryAfter is the pause after a failure.
 	retryAfter = 10 * time.Second
-	// patience bounds the question, as a request waits for it.
+	// patience is the time limit of the request for the version, as an admission request waits for it.
 	patience = time.Second
 )
 
-// superseding is the version from which on Services do it themselves (R7).
+// superseding is the first version in which Services keep traffic in its zone without hints (R7).
 var superseding = version.MajorMinor(1, 32)
 
-// Versions reports whether the target does without hints, by its version.
+// Versions reports whether the target needs no hints, according to its version.
 //
-// Its invariant: superseded is the last answer; before the first one, hints are set, as the switch says. One request
-// at a time asks, with no lock held, and the others use the last answer.
+// Invariant: superseded is the last result; before the first one, hints are set. One request at a time reads the
+// version, with no lock held, and the others use the last result.
 type Versions struct {
-	// Ask returns the target's version, such as "v1.31.2".
+	// Ask reads the target's version, such as "v1.31.2".
 	Ask   func(context.Context) (string, error)
 	Clock clock.PassiveClock
 
 	mu         sync.Mutex
 	superseded bool
-	// next is the time of the next question.
+	// next is the time from which on the version is read again.
 	next time.Time
 }
 
-// Superseded reports whether the target does without hints.
+// Superseded reports whether the target needs no hints.
 func (v *Versions) Superseded(ctx context.Context) bool {
 	if superseded, due := v.claim(); !due {
 		return superseded
@@ -56,7 +56,8 @@ func (v *Versions) Superseded(ctx context.Context) bool {
 	return v.superseded
 }
 
-// claim returns the last answer. due asks the caller to ask again; it is true for one caller per retry.
+// claim returns the last result. due means that the caller has to read the version again; it is true for one caller
+// per retry.
 func (v *Versions) claim() (superseded, due bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package endpointslicehints is the webhook that keeps traffic in its zone by hints in EndpointSlices (A8 of the webhooks' contract). From
-// Kubernetes 1.32 on the field trafficDistribution of Services does that, and the webhook sets hints only if the configuration requires it.
+// Package endpointslicehints is the webhook that keeps traffic in its zone by hints in EndpointSlices (A8 of the
+// webhooks' contract). From Kubernetes 1.32 on the field trafficDistribution of Services does that, and the webhook
+// sets hints only if the configuration requires it.
 //
 // It reads the version of the target, and no objects.
 package endpointslicehints
@@ -16,15 +17,16 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "endpoint-slice-hints"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/endpoint-slice-hints"
-	// Consider is the label of EndpointSlices that the webhook is about, with the value "true". It is set on the Service.
+	// Consider is the label of EndpointSlices that the webhook changes, with the value "true". EndpointSlices inherit
+	// it from their Service.
 	Consider = "endpoint-slice-hints.resources.gardener.cloud/consider"
 )
 
-// endpointSlice has the fields that the rule needs.
+// endpointSlice has the fields that the webhook uses.
 type endpointSlice struct {
 	Endpoints []endpoint `json:"endpoints,omitempty"`
 }
@@ -34,7 +36,8 @@ type endpoint struct {
 	Hints *discoveryv1.EndpointHints `json:"hints,omitempty"`
 }
 
-// Decide changes EndpointSlices of a target that needs it. Nil versions set hints whatever the target is.
+// Decide returns the function that sets hints in EndpointSlices. If versions is nil, it sets hints regardless of the
+// target's version.
 func Decide(versions *Versions) admission.Func {
 	return admission.Mutate(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), func(ctx context.Context, slice *endpointSlice) error {
 		if versions != nil && versions.Superseded(ctx) {
@@ -46,7 +49,7 @@ func Decide(versions *Versions) admission.Func {
 	})
 }
 
-// setHints makes each endpoint that has a zone serve that zone alone, whatever it served before (ESH-1 to ESH-3).
+// setHints gives each endpoint with a zone a hint for that zone only, in place of its former hints (ESH-1 to ESH-3).
 func setHints(slice *endpointSlice) {
 	for i := range slice.Endpoints {
 		if zone := ptr.Deref(slice.Endpoints[i].Zone, ""); zone != "" {
@@ -55,7 +58,7 @@ func setHints(slice *endpointSlice) {
 	}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	entry := feature.Entry(Name, i.Namespaces(), feature.Select(map[string]string{Consider: "true"}), feature.OnCreateAndUpdate(discoveryv1.GroupName, "v1", "endpointslices"))
 	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)

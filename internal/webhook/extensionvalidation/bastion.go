@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// bastion wants a way in.
+// bastion requires at least one ingress.
 func bastion(o *specs.Bastion) field.ErrorList {
 	if len(o.Spec.Ingress) == 0 {
 		return required(spec.Child("ingress"), "")
@@ -17,7 +17,7 @@ func bastion(o *specs.Bastion) field.ErrorList {
 	return nil
 }
 
-// bastionUpdate does not show user data, which may hold secrets (WB-17).
+// bastionUpdate leaves user data out of messages, because it may contain secrets (WB-17).
 func bastionUpdate(now, old *specs.Bastion) field.ErrorList {
 	if bytes.Equal(now.Spec.UserData, old.Spec.UserData) {
 		return nil

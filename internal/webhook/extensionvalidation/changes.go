@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// limit is the number of changes that a message names (EV-5).
+// limit is the number of changes in a message (EV-5).
 const limit = 10
 
-// changesOf returns the changes between two trees of JSON, in the form of EV-5. The type gives the names of fields and the meaning of an absent
-// value; fields that the type does not have are compared as they are, and only their names are reported.
+// changesOf returns the changes between two trees of JSON, in the form of EV-5. The type determines the names of
+// fields and the meaning of an absent value; fields that the type lacks are compared literally, and only their names
+// are reported.
 func changesOf(t reflect.Type, now, old any) []string {
 	var c comparison
 	c.compare(place{}, t, now, old)
@@ -26,7 +27,7 @@ func changesOf(t reflect.Type, now, old any) []string {
 
 type comparison struct{ found []string }
 
-// place is the path of a value, and whether the value may be shown.
+// place is the path of a value; it also has whether messages may contain the value.
 type place struct {
 	path   string
 	hidden bool
@@ -52,7 +53,7 @@ func (c *comparison) add(p place, now, old any) {
 	c.found = append(c.found, text)
 }
 
-// leaf compares values without parts.
+// leaf compares scalars.
 func (c *comparison) leaf(p place, now, old string) {
 	if now == old {
 		return
@@ -94,7 +95,7 @@ func (c *comparison) compare(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// orZero returns a scalar in the form in which it is compared and shown. The decoder has refused other values.
+// orZero returns the compared and printed form of a scalar. The decoder has refused other values.
 func orZero(value, zero any) string {
 	if value == nil {
 		value = zero
@@ -102,7 +103,7 @@ func orZero(value, zero any) string {
 	return fmt.Sprint(value)
 }
 
-// whole compares values of types with a form of their own: quantities by value, others literally and without showing
+// whole compares values of types with their own JSON form: quantities by value, others literally and without printing
 // them.
 func (c *comparison) whole(p place, t reflect.Type, now, old any) {
 	if t != reflect.TypeFor[resource.Quantity]() {
@@ -121,7 +122,7 @@ func (c *comparison) structs(p place, t reflect.Type, now, old any) {
 	was, _ := old.(map[string]any)
 	is, was = maps.Clone(is), maps.Clone(was)
 	c.fields(p, t, is, was)
-	// The type does not know the other keys.
+	// The other keys are not fields of the type.
 	for _, key := range slices.Sorted(maps.Keys(union(is, was))) {
 		if !same(is[key], was[key]) {
 			first, size := utf8.DecodeRuneInString(key)
@@ -130,7 +131,7 @@ func (c *comparison) structs(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// fields compares the fields that a type knows, and takes them away.
+// fields compares the fields of a type, and removes them from both maps.
 func (c *comparison) fields(p place, t reflect.Type, is, was map[string]any) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -198,8 +199,8 @@ func (c *comparison) slices(p place, t reflect.Type, now, old any) {
 	}
 }
 
-// shown returns the form in which a value without a counterpart is reported: scalars and lists of scalars as they are,
-// other values as their type.
+// shown returns the printed form of an added or removed value: scalars and lists of scalars literally, other values
+// as their type.
 func shown(p place, t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -217,7 +218,7 @@ func shown(p place, t reflect.Type, value any) any {
 	return t
 }
 
-// same compares trees whose types are not known; null and an empty list are equal to an absent value.
+// same compares trees without a type; null and an empty list equal an absent value.
 func same(a, b any) bool {
 	switch is := a.(type) {
 	case map[string]any:

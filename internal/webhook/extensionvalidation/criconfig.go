@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// criConfig judges the configuration of a container runtime.
+// criConfig validates the configuration of a container runtime.
 func criConfig(cri *specs.CRIConfig, purpose string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if cri.CgroupDriver != nil {
@@ -53,7 +53,7 @@ func registries(list []specs.RegistryConfig, path *field.Path) field.ErrorList {
 	return all
 }
 
-// upstream wants _default or a host, with a port or without one.
+// upstream requires _default or a host, with or without a port.
 func upstream(path *field.Path, value string) field.ErrorList {
 	if value == "_default" {
 		return nil
@@ -80,7 +80,7 @@ func digits(text string) bool {
 
 const remove = "remove"
 
-// plugins judges the configuration of containerd's plugins; values may hold credentials, and no message shows them
+// plugins validates the configuration of containerd's plugins. Values may contain credentials, so no message has them
 // (WB-17).
 func plugins(list []specs.PluginConfig, path *field.Path) field.ErrorList {
 	var all field.ErrorList

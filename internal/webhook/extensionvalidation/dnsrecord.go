@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// dnsRecord keeps A13.4.
+// dnsRecord enforces A13.4.
 func dnsRecord(o *specs.DNSRecord) field.ErrorList {
 	s := &o.Spec
 	var all field.ErrorList
@@ -35,7 +35,8 @@ func dnsRecord(o *specs.DNSRecord) field.ErrorList {
 	return all
 }
 
-// dnsValues judges the values by the type. Addresses of both families are good for A and AAAA, as they always were (WB-19).
+// dnsValues validates the values according to the record type. Addresses of both families are valid for A and AAAA,
+// for compatibility (WB-19).
 func dnsValues(recordType string, values []string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	if len(values) == 0 {

@@ -10,12 +10,12 @@ import (
 	druidv1alpha1 "github.com/espalier-project/espalier/internal/externalapi/druid/v1alpha1"
 )
 
-// storageProviders are the names of object stores, in all the spellings that there are (EV-43).
+// storageProviders are the names of object stores, in all accepted spellings (EV-43).
 var storageProviders = []string{
 	"", "aws", "S3", "stackit", "azure", "ABS", "alicloud", "OSS", "openstack", "Swift", "gcp", "GCS", "dell", "ECS", "openshift", "OCS", "Local", "local",
 }
 
-// etcd keeps EV-41 to EV-43. The prefix identifies the owner of the backups.
+// etcd enforces EV-41 to EV-43. The prefix identifies the owner of the backups.
 func etcd(o *druidv1alpha1.Etcd) field.ErrorList {
 	store, path := o.Spec.Backup.Store, spec.Child("backup", "store")
 	if store == nil {
@@ -31,7 +31,7 @@ func etcd(o *druidv1alpha1.Etcd) field.ErrorList {
 	return all
 }
 
-// etcdUpdate keeps EV-45.
+// etcdUpdate enforces EV-45.
 func etcdUpdate(now, old *druidv1alpha1.Etcd) field.ErrorList {
 	var all field.ErrorList
 	if is, was := now.Spec.Backup.Store, old.Spec.Backup.Store; is != nil && was != nil {

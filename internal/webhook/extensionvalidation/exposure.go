@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// selfHostedShootExposure keeps A13.9.
+// selfHostedShootExposure enforces A13.9.
 func selfHostedShootExposure(o *specs.SelfHostedShootExposure) field.ErrorList {
 	var all field.ErrorList
 	if o.Spec.CredentialsRef != nil {
@@ -30,7 +30,7 @@ func selfHostedShootExposure(o *specs.SelfHostedShootExposure) field.ErrorList {
 	return all
 }
 
-// credentialsRef wants a Secret of the object's own namespace.
+// credentialsRef requires a Secret in the object's own namespace.
 func credentialsRef(ref *corev1.ObjectReference, namespace string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for _, f := range []struct{ name, value, why string }{
@@ -49,7 +49,7 @@ func credentialsRef(ref *corev1.ObjectReference, namespace string, path *field.P
 	return append(all, oneOf(path, ref.GroupVersionKind().String(), corev1.SchemeGroupVersion.WithKind("Secret").String())...)
 }
 
-// nodeAddress judges an address by its type.
+// nodeAddress validates an address according to its type.
 func nodeAddress(a specs.NodeAddress, path *field.Path) field.ErrorList {
 	all := requiredIn(path, "type", a.Type)
 	if a.Type != "" {

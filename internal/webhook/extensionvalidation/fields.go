@@ -13,7 +13,7 @@ import (
 
 var spec = field.NewPath("spec")
 
-// required wants a field not to be empty (EV-7).
+// required requires a value (EV-7).
 func required(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "field is required")}
@@ -21,7 +21,7 @@ func required(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// requiredIn wants fields below a path not to be empty; they are given as names and values.
+// requiredIn requires values for fields below a path, given as pairs of names and values.
 func requiredIn(path *field.Path, namesAndValues ...string) field.ErrorList {
 	var all field.ErrorList
 	for i := 0; i < len(namesAndValues); i += 2 {
@@ -30,7 +30,7 @@ func requiredIn(path *field.Path, namesAndValues ...string) field.ErrorList {
 	return all
 }
 
-// oneOf wants a value to be one of some, which are sorted for the message.
+// oneOf requires one of the allowed values. They are sorted for the message.
 func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -38,7 +38,7 @@ func oneOf(path *field.Path, value string, allowed ...string) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// subdomain wants a value to be an RFC 1123 subdomain, with an error for each reason why it is none.
+// subdomain requires an RFC 1123 subdomain, and returns an error for each violation.
 func subdomain(path *field.Path, value string) field.ErrorList {
 	var all field.ErrorList
 	for _, why := range validation.IsDNS1123Subdomain(value) {
@@ -47,7 +47,7 @@ func subdomain(path *field.Path, value string) field.ErrorList {
 	return all
 }
 
-// address wants an IP address; leading zeros are tolerated, as they always were.
+// address requires an IP address. Leading zeros are accepted, for compatibility.
 func address(path *field.Path, value string) field.ErrorList {
 	if netutils.ParseIPSloppy(value) != nil {
 		return nil
@@ -57,7 +57,8 @@ func address(path *field.Path, value string) field.ErrorList {
 
 const urlForm = "; desired format: https://host[:port]"
 
-// link wants a URL with a host and, if some are given, with one of some schemes. Parts that may hold a password are not printed.
+// link requires a URL with a host and, if schemes are given, with one of them. Messages leave out the parts that may
+// contain a password.
 func link(path *field.Path, value string, schemes ...string) field.ErrorList {
 	u, err := url.Parse(value)
 	var displayed any = value

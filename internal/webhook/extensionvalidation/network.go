@@ -15,11 +15,11 @@ const (
 	ipv6 = "IPv6"
 )
 
-// network keeps EV-20 to EV-24.
+// network enforces EV-20 to EV-24.
 func network(o *specs.Network) field.ErrorList {
 	s := &o.Spec
 	if wrong := ipFamilies(s.IPFamilies); len(wrong) > 0 {
-		return wrong // The form of the ranges depends on valid IP families.
+		return wrong // The ranges can be checked only if the IP families are valid.
 	}
 	var all field.ErrorList
 	pods, wrong := ipRange(spec.Child("podCIDR"), s.PodCIDR, s.IPFamilies)
@@ -35,7 +35,7 @@ func network(o *specs.Network) field.ErrorList {
 	return all
 }
 
-// ipFamilies are known ones, each at most once (EV-21).
+// ipFamilies requires known families, each at most once (EV-21).
 func ipFamilies(families []string) field.ErrorList {
 	var all field.ErrorList
 	seen := map[string]bool{}
@@ -52,7 +52,8 @@ func ipFamilies(families []string) field.ErrorList {
 	return all
 }
 
-// ipRange parses a range and, if there are not two families, wants it to be of the one (EV-22, EV-23). Without a range it returns nil.
+// ipRange parses a range and, if there is a single IP family, requires the range to be of that family (EV-22, EV-23).
+// It returns nil if there is no range.
 func ipRange(path *field.Path, value string, families []string) (*net.IPNet, field.ErrorList) {
 	if value == "" {
 		return nil, required(path, value)
@@ -78,7 +79,7 @@ func familyOf(r *net.IPNet) string {
 	return ipv6
 }
 
-// networkUpdate lets a second family be added to IPv4 and be taken away again (EV-25).
+// networkUpdate allows adding a second family to IPv4, and removing it again (EV-25).
 func networkUpdate(now, old *specs.Network) field.ErrorList {
 	is, was := now.Spec.IPFamilies, old.Spec.IPFamilies
 	one, two := []string{ipv4}, []string{ipv4, ipv6}

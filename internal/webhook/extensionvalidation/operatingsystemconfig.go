@@ -10,7 +10,8 @@ import (
 
 const provision = "provision"
 
-// operatingSystemConfig keeps A13.6. Additions of extensions in the status are judged with the specification: both end up on the node.
+// operatingSystemConfig enforces A13.6. Additions of extensions in the status are validated together with the
+// specification, because both are written to the node.
 func operatingSystemConfig(o *specs.OperatingSystemConfig) field.ErrorList {
 	all := purpose(o.Spec.Purpose)
 	if cri := o.Spec.CRIConfig; cri != nil {
@@ -52,16 +53,16 @@ func units(list []specs.Unit, paths map[string]bool, path *field.Path) field.Err
 	return all
 }
 
-// fileOn is a file on a host; without one on all hosts.
+// fileOn is a path on a host. Without a host it is the path on any host or, if everywhere is set, on all hosts.
 type fileOn struct {
 	path, host string
 	everywhere bool
 }
 
-// placed are the files that were seen, and each of their paths with any host.
+// placed are the files found so far, each also as its path on any host.
 type placed map[fileOn]bool
 
-// add adds a file, and reports whether some host has one at its path already.
+// add adds a file, and reports whether another file has the same path on the same host.
 func (p placed) add(path string, host *string) bool {
 	anywhere, everywhere := fileOn{path: path}, fileOn{path: path, everywhere: true}
 	taken := p[everywhere] || host == nil && p[anywhere]
@@ -76,7 +77,7 @@ func (p placed) add(path string, host *string) bool {
 	return taken
 }
 
-// files judges files and adds those that they place.
+// files validates files, and adds them to seen.
 func files(list []specs.File, seen placed, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for i := range list {
@@ -98,7 +99,7 @@ func files(list []specs.File, seen placed, path *field.Path) field.ErrorList {
 
 const contentForm = "either 'secretRef', 'inline' or 'imageRef' must be provided"
 
-// content judges the source of a file's content; no message shows the content (WB-17).
+// content validates the source of a file's content; no message has the content (WB-17).
 func content(c *specs.FileContent, path *field.Path) field.ErrorList {
 	given := 0
 	for _, is := range []bool{c.SecretRef != nil, c.Inline != nil, c.ImageRef != nil} {

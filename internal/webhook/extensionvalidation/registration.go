@@ -6,7 +6,8 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Registrations are the entries of all webhooks in a ValidatingWebhookConfiguration (A13.1), but for how to reach them: each has its path.
+// Registrations are the entries of all webhooks in a ValidatingWebhookConfiguration (A13.1), without their client
+// configuration. Each has its own path.
 func Registrations() []admissionregistrationv1.ValidatingWebhook {
 	var all []admissionregistrationv1.ValidatingWebhook
 	for _, w := range Webhooks() {
@@ -15,7 +16,7 @@ func Registrations() []admissionregistrationv1.ValidatingWebhook {
 	return all
 }
 
-// registration is the entry of one kind. Updates of the status are not judged.
+// registration is the entry for one kind. It leaves out updates of the status.
 func (w Webhook) registration() admissionregistrationv1.ValidatingWebhook {
 	entry := feature.ValidatingEntry("", feature.Select(nil), nil, feature.OnCreateAndUpdate(w.Group, "v1alpha1", w.Resource))
 	entry.Name = "validation.extensions." + w.Resource + ".resources.gardener.cloud"

@@ -1,9 +1,9 @@
-// Package extensionvalidation holds the webhooks that judge resources of extensions.gardener.cloud and Etcds before anybody acts on them
-// (A13 of the webhooks' contract), one for each kind. They read nothing but the request.
+// Package extensionvalidation has the webhooks that validate resources of extensions.gardener.cloud and Etcds before
+// controllers use them (A13 of the webhooks' contract), one for each kind. They read only the request.
 //
-// A kind is a row of the table in Webhooks: its rules are two functions, on the specification and on its changes, in a
-// file of the kind's name. The rules for all kinds are in judge. Objects are decoded into slices (package specs), so
-// that other fields are ignored; except for a change while an object is being deleted, which is found in any field
+// A kind is a row of the table in Webhooks. Its rules are two functions, one for the specification and one for
+// changes, in a file of the kind's name. The rules for all kinds are in judge. Objects are decoded into slices
+// (package specs), so other fields are ignored, except that any change is found while an object is being deleted
 // (changes.go).
 package extensionvalidation
 
@@ -25,12 +25,12 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// Name is that of all these webhooks in logs and metrics, before the name of the resource.
+// Name is the prefix of the names of these webhooks in logs and metrics; the resource follows.
 const Name = "extension-validation"
 
-// Webhook judges one kind.
+// Webhook validates one kind.
 type Webhook struct {
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name     string
 	Group    string
 	Resource string
@@ -41,7 +41,7 @@ type Webhook struct {
 	kind string
 }
 
-// Webhooks are all of them, in the order of A13.1.
+// Webhooks returns all webhooks, in the order of A13.1.
 func Webhooks() []Webhook {
 	return []Webhook{
 		of(kind[specs.BackupBucket]{
@@ -84,15 +84,16 @@ func Webhooks() []Webhook {
 
 // kind describes a kind whose slice is T.
 type kind[T any] struct {
-	// group is extensions.gardener.cloud/v1alpha1 if it is empty.
+	// group defaults to extensions.gardener.cloud/v1alpha1.
 	group schema.GroupVersion
-	// called is the word for an object in the message about a change during deletion; without it the message names
-	// nothing (EV-44).
+	// called is the word for an object in the error of a change during deletion; if it is empty, the error does not
+	// list the changes (EV-44).
 	called        string
 	clusterScoped bool
-	// required are the fields of the specification that must not be empty (EV-7), immutable those that must stay (EV-6), with blanks between them.
+	// required are the fields of the specification that must not be empty (EV-7), immutable those that must not
+	// change (EV-6), separated by blanks.
 	required, immutable string
-	// spec judges all else of the specification, update all other changes; nil judges nothing more.
+	// spec validates the rest of the specification, update other changes; nil means no more rules.
 	spec   func(*T) field.ErrorList
 	update func(now, old *T) field.ErrorList
 }
@@ -110,8 +111,8 @@ func of[T any](k kind[T]) Webhook {
 	}
 }
 
-// judge keeps the order of EV-1. An update that changes only metadata need not keep rules that may be stricter than when the object was
-// created (T4-4): otherwise no client could remove its finalizers (WB-18).
+// judge follows the order of EV-1. An update of metadata only is accepted even if the specification violates rules
+// that were less strict when the object was created (T4-4): otherwise no client could remove its finalizers (WB-18).
 func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error) {
 	metadata := any(now).(metav1.Object)
 	var all field.ErrorList
@@ -143,7 +144,7 @@ func (k kind[T]) judge(ctx context.Context, now, old *T) (field.ErrorList, error
 	return all, nil
 }
 
-// stays keeps the rules about changes.
+// stays enforces the rules for changes.
 func (k kind[T]) stays(now, old *T) (all field.ErrorList) {
 	for name := range strings.FieldsSeq(k.immutable) {
 		all = append(all, apivalidation.ValidateImmutableField(fieldAt(now, name), fieldAt(old, name), pathOf(name))...)
@@ -154,13 +155,13 @@ func (k kind[T]) stays(now, old *T) (all field.ErrorList) {
 	return all
 }
 
-// pathOf is the path of a field of the specification.
+// pathOf returns the path of a field of the specification.
 func pathOf(name string) *field.Path {
 	parts := strings.Split(name, ".")
 	return spec.Child(parts[0], parts[1:]...)
 }
 
-// fieldAt returns the value of a field of an object's specification by its name in JSON.
+// fieldAt returns the value of a field of an object's specification by its JSON name.
 func fieldAt(object any, name string) any {
 	value := reflect.ValueOf(object).Elem().FieldByName("Spec")
 	for part := range strings.SplitSeq(name, ".") {
@@ -174,7 +175,7 @@ func fieldAt(object any, name string) any {
 	return value.Interface()
 }
 
-// judgedOf returns the fields of an object that its own rules read: all but the metadata.
+// judgedOf returns the fields of an object that its rules read: all fields but the metadata.
 func judgedOf[T any](object *T) map[string]any {
 	fields := map[string]any{}
 	for field, value := range reflect.ValueOf(object).Elem().Fields() {
@@ -185,7 +186,7 @@ func judgedOf[T any](object *T) map[string]any {
 	return fields
 }
 
-// changed is the error about a change of the specification while the object is being deleted (EV-4, EV-44).
+// changed returns the error for a change of the specification while the object is being deleted (EV-4, EV-44).
 func (k kind[T]) changed(changes []string) *field.Error {
 	path := field.NewPath("spec")
 	if k.called == "" {
@@ -209,7 +210,6 @@ func (k kind[T]) changes(ctx context.Context) ([]string, error) {
 	return changesOf(spec.Type, now, old), nil
 }
 
-// specOf returns the specification of an object, as it is written.
 func specOf(raw []byte) (any, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/extensions/specs"
 )
 
-// worker keeps A13.7.
+// worker enforces A13.7.
 func worker(o *specs.Worker) field.ErrorList {
 	var all field.ErrorList
 	for i := range o.Spec.Pools {
@@ -28,7 +28,7 @@ func worker(o *specs.Worker) field.ErrorList {
 	return all
 }
 
-// counted are Kubernetes' own resources that come in whole numbers.
+// counted are built-in resources with integer quantities.
 var counted = []string{
 	"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
 }
@@ -47,7 +47,7 @@ func capacity(template *specs.NodeTemplate, path *field.Path) field.ErrorList {
 	return all
 }
 
-// isExtended reports whether a resource is neither Kubernetes' own nor the request of a quota.
+// isExtended reports whether a resource is neither built in nor a request of a quota.
 func isExtended(name string) bool {
 	return strings.Contains(name, "/") && !strings.Contains(name, "kubernetes.io/") && !strings.HasPrefix(name, "requests.")
 }

@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// HostSpread is the annotation of workloads whose Pods must be on different hosts, whatever the namespace asks for.
+	// HostSpread is the annotation of workloads whose Pods must be on different hosts, regardless of the namespace's
+	// annotations.
 	HostSpread = prefix + "host-spread"
 
 	toleratesZones = "zone"
-	// hosts is the number of hosts that Pods are spread over at least, if there are as many Pods.
+	// hosts is the minimum number of hosts for the Pods of a workload, if it has that many Pods.
 	hosts = 3
 )
 
@@ -30,7 +31,7 @@ var nodes = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 // constrain spreads the Pods of a workload over hosts and zones (HA-40 to HA-45).
 func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit func() (*int32, error)) error {
 	constraints := &load.pods.TopologySpreadConstraints
-	if replicas := ptr.Deref(*load.replicas, 0); replicas > 1 && load.selector != nil { // A StatefulSet without a selector is refused by the API server (WB-3).
+	if replicas := ptr.Deref(*load.replicas, 0); replicas > 1 && load.selector != nil { // The API server refuses a StatefulSet without a selector (WB-3).
 		scaled, err := limit()
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 			return c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone
 		})
 		*constraints = append(*constraints, host)
-		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for those who tolerate the loss of one, or do not say (HA-42, HA-48).
+		if len(n.zones) > 1 && (!n.toleranceGiven || n.tolerance == toleratesZones) { // Zones are for workloads that must tolerate the loss of one, or whose namespace has no failure tolerance (HA-42, HA-48).
 			*constraints = append(*constraints, constraint(corev1.LabelTopologyZone, load, corev1.DoNotSchedule, min(int32(len(n.zones)), most)))
 		}
 	}
@@ -56,8 +57,8 @@ func (w webhook) constrain(ctx context.Context, n needs, load *workload, limit f
 	return nil
 }
 
-// overHosts is the constraint about hosts (HA-41). On a single Node the second Pod of a workload could never run, so that the constraint is
-// a wish there (R4, HA-47).
+// overHosts returns the constraint on hosts (HA-41). It is only a preference if there is a single Node, because the
+// second Pod of a workload could never run otherwise (R4, HA-47).
 func (w webhook) overHosts(ctx context.Context, n needs, load *workload, most int32) (corev1.TopologySpreadConstraint, error) {
 	wish := constraint(corev1.LabelHostname, load, corev1.ScheduleAnyway, 0)
 	if n.tolerance == "" && !isTrue(load.Annotations[HostSpread]) {
@@ -71,12 +72,12 @@ func (w webhook) overHosts(ctx context.Context, n needs, load *workload, most in
 	return constraint(corev1.LabelHostname, load, corev1.DoNotSchedule, min(hosts, most)), nil
 }
 
-// relaxes reports whether the number of Nodes matters.
+// relaxes reports whether constraints depend on the number of Nodes.
 func relaxes(cfg *config.HighAvailabilityConfigWebhookConfig) bool {
 	return ptr.Deref(cfg.RelaxHostSpreadOnSingleNode, true)
 }
 
-// severalNodes reports whether there are two Nodes at least, in whatever state (HA-3).
+// severalNodes reports whether there are at least two Nodes, in any state (HA-3).
 func (w webhook) severalNodes(ctx context.Context) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(nodes)
@@ -86,7 +87,7 @@ func (w webhook) severalNodes(ctx context.Context) (bool, error) {
 	return len(list.Items) > 1, nil
 }
 
-// constraint returns one for the Pods of a workload; no domains means that their number does not matter.
+// constraint returns a constraint for the Pods of a workload; domains 0 means no minimum of domains.
 func constraint(key string, load *workload, otherwise corev1.UnsatisfiableConstraintAction, domains int32) corev1.TopologySpreadConstraint {
 	c := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: otherwise, LabelSelector: load.selector.DeepCopy()}
 	if domains > 0 {
@@ -95,8 +96,8 @@ func constraint(key string, load *workload, otherwise corev1.UnsatisfiableConstr
 	return c
 }
 
-// countGenerations makes a constraint count the Pods of each generation by themselves, unless its selector has the hash already or there is
-// none: both the API server refuses (HA-45, HA-46, WB-6).
+// countGenerations makes a constraint count the Pods of each generation separately, unless its selector is missing or
+// already has the hash: the API server refuses both (HA-45, HA-46, WB-6).
 func countGenerations(c *corev1.TopologySpreadConstraint) {
 	const hash = appsv1.DefaultDeploymentUniqueLabelKey
 	if c.LabelSelector == nil || slices.Contains(c.MatchLabelKeys, hash) {

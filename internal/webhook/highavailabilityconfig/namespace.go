@@ -21,9 +21,9 @@ const (
 	ZonePinning      = prefix + "zone-pinning"
 )
 
-// needs has the requirements of a namespace.
 type needs struct {
-	// tolerance is the kind of failures that components survive; it may be given and empty, which is something else than not given.
+	// tolerance is the kind of failures that components must survive. An empty annotation is different from a missing
+	// one.
 	tolerance      string
 	toleranceGiven bool
 	// zones are sorted.
@@ -45,7 +45,7 @@ func (w webhook) needsOf(ctx context.Context, name string) (needs, error) {
 	return n, nil
 }
 
-// zonesIn returns the zones of a list, each once and sorted; blanks around them do not count (WB-7).
+// zonesIn returns the zones of a list, each once, sorted, and without blanks around them (WB-7).
 func zonesIn(list string) []string {
 	var zones []string
 	for zone := range strings.SplitSeq(list, ",") {

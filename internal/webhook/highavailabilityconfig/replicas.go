@@ -17,13 +17,13 @@ import (
 const (
 	// Type is the label of objects whose replicas are set.
 	Type = prefix + "type"
-	// TypeController is the value of Type for controllers; any other component serves others.
+	// TypeController is the value of Type for controllers. Any other value means a server.
 	TypeController = "controller"
-	// Replicas is the annotation of objects with the number of their replicas.
+	// Replicas is the annotation of an object with its number of replicas.
 	Replicas = prefix + "replicas"
 )
 
-// wanted returns the wanted number of an object's replicas; ok is false if the webhook has no say in it (A2.4, HA-11,
+// wanted returns the wanted number of an object's replicas; ok is false if the webhook does not set it (A2.4, HA-11,
 // HA-12).
 func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
 	kind := object.Labels[Type]
@@ -35,13 +35,12 @@ func (n needs) wanted(object *metadata) (replicas int32, ok bool, err error) {
 		return replicas, true, err
 	}
 	if kind == TypeController && n.toleranceGiven && n.tolerance == "" {
-		return 1, true, nil // One of them works at a time, and nobody asks for more.
+		return 1, true, nil // One replica is active at a time, and no annotation requires more.
 	}
 	return 2, true, nil
 }
 
-// parse returns a number of replicas. The API server decides about valid numbers (WB-5: other numbers than these it
-// would not see).
+// parse parses a number of replicas. The API server validates the result (WB-5), so it must fit into the field.
 func parse(value string) (int32, error) {
 	number, err := strconv.Atoi(value)
 	switch {
@@ -53,11 +52,12 @@ func parse(value string) (int32, error) {
 	return int32(number), nil
 }
 
-// setReplicas sets the replicas of a workload that runs; the upper limit is that of its autoscaler (HA-10, HA-14, HA-15).
+// setReplicas sets the replicas of a workload, unless they are zero. Its autoscaler's maximum is the upper limit
+// (HA-10, HA-14, HA-15).
 func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
 	current := *w.replicas
 	if current == nil || *current == 0 {
-		return nil // It is hibernated.
+		return nil // The workload is hibernated.
 	}
 	wanted, ok, err := n.wanted(w.metadata)
 	if err != nil || !ok {
@@ -73,8 +73,8 @@ func (n needs) setReplicas(w *workload, limit func() (*int32, error)) error {
 	return nil
 }
 
-// limitOf returns the number of replicas that the autoscaler of the request's object allows; nil if it has none (HA-2,
-// HA-13, HA-16).
+// limitOf returns the maximum number of replicas of the object's autoscaler; nil if there is none (HA-2, HA-13,
+// HA-16).
 func (w webhook) limitOf(ctx context.Context) (*int32, error) {
 	request := admission.RequestFrom(ctx)
 	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}
@@ -92,7 +92,7 @@ func (w webhook) limitOf(ctx context.Context) (*int32, error) {
 	return nil, nil
 }
 
-// autoscaler is a HorizontalPodAutoscaler with the fields that the rules need.
+// autoscaler is a HorizontalPodAutoscaler with the fields that the webhook uses.
 type autoscaler struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
@@ -101,8 +101,8 @@ type autoscaler struct {
 	} `json:"spec"`
 }
 
-// autoscaler raises the limits of an autoscaler that is in force to the replicas that its workload is to have (HA-20
-// to HA-24, WB-4).
+// autoscaler raises the limits of an enabled autoscaler to the wanted replicas of its workload (HA-20 to HA-24,
+// WB-4).
 func (w webhook) autoscaler(ctx context.Context, hpa *autoscaler) error {
 	if hpa.Metadata.Labels[Type] == "" || hpa.Spec.MinReplicas == nil || *hpa.Spec.MinReplicas == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// tolerate makes Pods stay for the configured time on a Node that is not ready or not reachable, unless they specify a
+// tolerate lets Pods stay for the configured time on a Node that is not ready or not reachable, unless they specify a
 // time (HA-60 to HA-63).
 func (w webhook) tolerate(pod *podSpec) {
 	for _, taint := range []struct {

@@ -1,8 +1,10 @@
-// Package highavailabilityconfig is the webhook that spreads components over zones and Nodes, and gives them as many replicas as the
-// failures that they are to survive ask for (A2 of the webhooks' contract). The annotations of the namespace name these failures.
+// Package highavailabilityconfig is the webhook that spreads components over zones and Nodes, and sets the number of
+// replicas according to the failures that they must survive (A2 of the webhooks' contract). Annotations of the
+// namespace specify these failures.
 //
-// It reads of the target, from a cache: Namespaces and Nodes, their metadata, and HorizontalPodAutoscalers, whole. A Namespace that the
-// cache does not have is read live. Nothing is read that the object does not need, so that nothing else can keep it from being admitted.
+// It reads Namespaces and Nodes (their metadata) and HorizontalPodAutoscalers of the target from a cache, and a
+// Namespace that the cache lacks live. It reads only what the object needs, so that no unrelated failure prevents its
+// admission.
 package highavailabilityconfig
 
 import (
@@ -26,19 +28,19 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "high-availability-config"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/high-availability-config"
 
 	prefix = "high-availability-config.resources.gardener.cloud/"
-	// Consider is the label of namespaces that the webhook is about, with the value "true".
+	// Consider is the label of namespaces that the webhook handles, with the value "true".
 	Consider = prefix + "consider"
-	// Skip is the label of objects that are left alone.
+	// Skip is the label of objects that the webhook does not change.
 	Skip = prefix + "skip"
 )
 
-// Lister lists objects.
+// Lister lists objects of the target from its cache.
 type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
@@ -49,8 +51,8 @@ type webhook struct {
 	target     Lister
 }
 
-// Decide changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other kinds with a message (HA-4). Operations are
-// treated alike (HA-8).
+// Decide returns the function that changes Deployments, StatefulSets and HorizontalPodAutoscalers, and admits other
+// kinds with a message (HA-4). It handles all operations alike (HA-8).
 func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces readthrough.Getter, target Lister) admission.Func {
 	w := webhook{cfg, namespaces, target}
 	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (admission.Patch, error) {
@@ -78,7 +80,7 @@ func Decide(cfg *config.HighAvailabilityConfigWebhookConfig, namespaces readthro
 	}
 }
 
-// undecodable answers a document that is no object of its kind with 403, as clients know it (HA-5, WB-2).
+// undecodable returns 403 for an object that cannot be decoded, for compatibility with clients (HA-5, WB-2).
 func undecodable(err error) error {
 	if refusal := (*admission.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
 		return &admission.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refusal.Message}
@@ -103,8 +105,8 @@ func Reads(cfg *config.ResourceManagerConfiguration) []feature.Read {
 	return all
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. The Deployment of resource-manager
-// has the label that leaves it alone where it runs in the cluster that it looks after.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration. The
+// Deployment of resource-manager has the Skip label where it runs in its own target.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	namespaces := metav1.AddLabelToSelector(i.Namespaces(), Consider, "true")
 	entry := feature.Entry(Name, namespaces, feature.Select(i.Objects(), feature.Without(Skip)),

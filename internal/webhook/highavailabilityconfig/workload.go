@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/zones"
 )
 
-// metadata has the fields that the rules need.
+// metadata has the fields that the webhook uses.
 type metadata struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -58,22 +58,22 @@ type workload struct {
 	pods     *podSpec
 	// selector selects the Pods that constraints count; nil if there is none.
 	selector *metav1.LabelSelector
-	// generations is set if Pods of different generations run at once, each with a label that names its generation.
+	// generations is set if Pods of different generations run at the same time, with a label for each generation.
 	generations bool
 }
 
 func (d *deployment) workload() *workload {
-	// All labels, so that constraints count the Pods of this Deployment alone (HA-43).
+	// All labels of the template, so that constraints count only Pods of this Deployment (HA-43).
 	selector := &metav1.LabelSelector{MatchLabels: d.Spec.Template.Metadata.Labels}
 	return &workload{metadata: &d.Metadata, replicas: &d.Spec.Replicas, pods: &d.Spec.Template.Spec, selector: selector, generations: true}
 }
 
 func (s *statefulSet) workload() *workload {
-	// The labels of the template may change, and Pods with the old ones count as well (HA-43).
+	// The labels of the template may change, and Pods with the old labels must count, too (HA-43).
 	return &workload{metadata: &s.Metadata, replicas: &s.Spec.Replicas, pods: &s.Spec.Template.Spec, selector: s.Spec.Selector}
 }
 
-// spread makes a workload survive what its namespace asks for: replicas, zones, constraints, tolerations, in this order (A2.3).
+// spread applies the requirements of the namespace: replicas, zones, constraints, tolerations, in this order (A2.3).
 func (w webhook) spread(ctx context.Context, load *workload) error {
 	namespace, err := w.needsOf(ctx, admission.RequestFrom(ctx).Namespace)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w webhook) spread(ctx context.Context, load *workload) error {
 	if err := namespace.setReplicas(load, limit); err != nil {
 		return err
 	}
-	if len(namespace.zones) > 0 && (namespace.toleranceGiven || namespace.pinning) { // Else an earlier affinity stays (HA-30, HA-32).
+	if len(namespace.zones) > 0 && (namespace.toleranceGiven || namespace.pinning) { // Otherwise an earlier affinity stays (HA-30, HA-32).
 		if load.pods.Affinity == nil {
 			load.pods.Affinity = &corev1.Affinity{}
 		}

@@ -1,6 +1,6 @@
-// Package internaldomain is the webhook that keeps the domain under which control planes are reached, as long as Shoots use it, and lets
-// there be one such Secret in a namespace (B5 of the webhooks' contract). It reads metadata of Secrets of the namespace and of Shoots of the
-// garden, live, and no content of a Secret.
+// Package internaldomain is the webhook that protects the domain of the control planes' endpoints while Shoots use
+// it, and allows one such Secret per namespace (B5 of the webhooks' contract). It reads metadata of Secrets of the
+// namespace and of Shoots of the garden, live, and no content of a Secret.
 package internaldomain
 
 import (
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "internal_domain"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/admission/validate-internal-domain"
-	// RoleLabel is the label of these Secrets, with the value Role.
+	// RoleLabel is the label of Secrets with internal domains, with the value Role.
 	RoleLabel = "gardener.cloud/role"
-	// Role is the role of these Secrets.
+	// Role is the value of RoleLabel.
 	Role = "internal-domain"
 
 	domain   = "dns.gardener.cloud/domain"
@@ -48,20 +48,20 @@ func Reads() []feature.Read {
 	}
 }
 
-// Decide judges Secrets of internal domains, which are all that it is asked about (IDS-6: whatever label they were selected by). The garden
-// is read live.
+// Decide returns the function that validates Secrets of internal domains. The registration selects only these (IDS-6:
+// by either label). The garden is read live.
 func Decide(garden client.Reader) admission.Func {
 	return admission.OnChange(secrets, judged, admission.Decide(webhook{garden}.decide))
 }
 
-// judged returns the parts of a Secret that an update is judged by.
+// judged returns the parts of a Secret that the validation of updates reads.
 func judged(secret *metav1.PartialObjectMetadata) any {
 	return [...]string{secret.Labels[RoleLabel], secret.Annotations[domain], secret.Annotations[provider]}
 }
 
 type webhook struct{ garden client.Reader }
 
-// decide acts in the garden namespace and in those of seeds (IDS-1).
+// decide validates Secrets in the garden namespace and in those of seeds (IDS-1).
 func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	seed, ofSeed := strings.CutPrefix(r.Namespace, wellknown.SeedPrefix)
 	if r.Namespace != wellknown.Garden && !ofSeed {
@@ -78,7 +78,7 @@ func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	return nil
 }
 
-// create keeps IDS-2.
+// create enforces IDS-2.
 func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	secret, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w webhook) create(ctx context.Context, r *admissionv1.AdmissionRequest) er
 	return err
 }
 
-// update keeps IDS-3; an unusable Secret is reported as a fault of the request that wrote it (WB-36).
+// update enforces IDS-3. If a Secret is unusable, the client gets the error (WB-36).
 func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, seed string) error {
 	secret, err := admission.Decode[metav1.PartialObjectMetadata](secrets, r.Object.Raw, r.Namespace)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w webhook) update(ctx context.Context, r *admissionv1.AdmissionRequest, se
 	return w.refuseIfUsed(ctx, r, seed, "cannot change domain because there are still shoots left in the system")
 }
 
-// resource is the historical name of a Secret in statuses (IDS-5).
+// resource is the name of Secrets in statuses, kept for compatibility (IDS-5).
 var resource = schema.GroupResource{Resource: "Secret"}
 
 func (w webhook) refuseSecond(ctx context.Context, r *admissionv1.AdmissionRequest, what string) error {
@@ -134,7 +134,7 @@ func (w webhook) refuseSecond(ctx context.Context, r *admissionv1.AdmissionReque
 	return nil
 }
 
-// domainOf returns the domain that annotations name.
+// domainOf returns the domain in the annotations of a Secret.
 func domainOf(secret *metav1.PartialObjectMetadata) (string, error) {
 	switch {
 	case secret.Annotations == nil:
@@ -147,7 +147,7 @@ func domainOf(secret *metav1.PartialObjectMetadata) (string, error) {
 	return secret.Annotations[domain], nil
 }
 
-// refuseIfUsed refuses if there is a Shoot: any, or one of the seed.
+// refuseIfUsed returns a refusal if there is a Shoot, on any seed or on the given one.
 func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionRequest, seed, why string) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(shoots.GroupVersion().WithKind("ShootList"))
@@ -164,8 +164,9 @@ func (w webhook) refuseIfUsed(ctx context.Context, r *admissionv1.AdmissionReque
 	return nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. It selects the label that these
-// Secrets have; some installations select "role: internal-domain", which these Secrets have only if an operator adds it (IDS-6, WB-35).
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration. It
+// selects the label of these Secrets; some installations select "role: internal-domain", which these Secrets have
+// only if an operator adds it (IDS-6, WB-35).
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry("internal-domain-secret", nil, feature.Select(map[string]string{RoleLabel: Role}),
 		feature.On("", "v1", []string{"secrets"}, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete))

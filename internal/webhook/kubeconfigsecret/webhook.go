@@ -1,5 +1,6 @@
-// Package kubeconfigsecret is the webhook that refuses kubeconfigs in Secrets that would make their reader open files, run programs or impersonate
-// another user (B6 of the webhooks' contract). It reads only the request, and its answers contain no content of a Secret.
+// Package kubeconfigsecret is the webhook that refuses Secrets with kubeconfigs that would make their reader open
+// files, run programs or impersonate another user (B6 of the webhooks' contract). It reads only the request, and its
+// responses contain no content of a Secret.
 package kubeconfigsecret
 
 import (
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "kubeconfig_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-kubeconfig-secrets"
@@ -35,14 +36,14 @@ type Rejections interface {
 	Count(r *admissionv1.AdmissionRequest, reason string)
 }
 
-// judged is the part of a Secret that is judged.
+// judged has the fields of a Secret that are validated.
 type judged struct {
 	Data struct {
 		Kubeconfig *[]byte `json:"kubeconfig"`
 	} `json:"data"`
 }
 
-// Decide judges Secrets that are created, and updates that change the kubeconfig.
+// Decide returns the function that validates Secrets that are created, and updates that change the kubeconfig.
 func Decide(rejections Rejections) admission.Func {
 	secrets := corev1.SchemeGroupVersion.WithKind("Secret")
 	return admission.OnChange(secrets, func(s *judged) any { return s.Data.Kubeconfig }, admission.Validate(secrets, func(ctx context.Context, secret, _ *corev1.Secret) (field.ErrorList, error) {
@@ -63,13 +64,13 @@ func Decide(rejections Rejections) admission.Func {
 	}))
 }
 
-// quoted matches the input that a parser repeats, from the first quote on: it may go on without one, as where it
-// repeats all users of a list in which two have the same name. An apostrophe within a word is no quote.
+// quoted matches input that a parser repeats, from the first quote on: a later part may be without quotes, such as
+// the list of all users if two have the same name. An apostrophe within a word is not a quote.
 var quoted = regexp.MustCompile("(?s)(^|[^a-z])[\"'`].*$")
 
 const validFields = "these are the valid fields: [client-certificate-data client-key-data token username password]"
 
-// fault returns the first thing that is not supported, in the order of names (KCS-2, WB-34).
+// fault returns the first field that is not supported, in the order of names (KCS-2, WB-34).
 func fault(kubeconfig *clientcmdapi.Config) string {
 	for _, name := range slices.Sorted(maps.Keys(kubeconfig.AuthInfos)) {
 		user := kubeconfig.AuthInfos[name]
@@ -97,7 +98,7 @@ func fault(kubeconfig *clientcmdapi.Config) string {
 	return ""
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry("validate-kubeconfig-secrets", feature.OfUsers(), nil, feature.OnCreateAndUpdate("", "v1", "secrets"))
 }

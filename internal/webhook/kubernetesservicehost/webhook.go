@@ -1,5 +1,5 @@
-// Package kubernetesservicehost is the webhook that gives the containers of Pods the host name of their API server (A3
-// of the webhooks' contract), so that they reach it without the proxy in between. It reads nothing.
+// Package kubernetesservicehost is the webhook that sets the host name of the API server in the containers of Pods
+// (A3 of the webhooks' contract), so that they reach it without the proxy in between. It reads no objects.
 package kubernetesservicehost
 
 import (
@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "kubernetes-service-host"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/kubernetes-service-host"
-	// Inject is the label of Pods and namespaces that are left alone if its value is "disable" (KSH-6).
+	// Inject is the label of Pods and namespaces; with the value "disable" the webhook does not change them (KSH-6).
 	Inject = "apiserver-proxy.networking.gardener.cloud/inject"
 
 	variable = "KUBERNETES_SERVICE_HOST"
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		InitContainers []container `json:"initContainers,omitempty"`
@@ -43,10 +42,10 @@ type envVar struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Decide changes Pods; the host is that of the API server (KSH-4).
+// Decide returns the function that changes Pods; host is the host name of the API server (KSH-4).
 func Decide(host string) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
-		// Ephemeral containers come later, by an update of a subresource that is not asked about (KSH-3).
+		// Ephemeral containers are added later, by a subresource that the webhook is not registered for (KSH-3).
 		for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range containers {
 				inject(&containers[i], host)
@@ -56,15 +55,16 @@ func Decide(host string) admission.Func {
 	})
 }
 
-// inject appends the variable to a container that does not have it yet, from wherever its value comes (KSH-1, KSH-2, R15).
+// inject appends the variable to a container, unless the container already has it, with any source of the value
+// (KSH-1, KSH-2, R15).
 func inject(c *container, host string) {
 	if !slices.ContainsFunc(c.Env, func(e envVar) bool { return e.Name == variable }) {
 		c.Env = append(c.Env, envVar{Name: variable, Value: host})
 	}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. It is about all namespaces. A Pod
-// that could not be looked at soon uses the proxy.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration. It
+// selects all namespaces. A Pod that is admitted without the webhook uses the proxy.
 func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
 	entry := feature.PodEntry(Name, feature.Select(nil, feature.NotIn(Inject, "disable")), feature.Select(nil, feature.NotIn(Inject, "disable")))
 	entry.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)

@@ -1,6 +1,6 @@
-// Package namespacedeletion is the webhook that keeps the namespace of a project as long as its project is not deleted and Shoots are in
-// it (B7 of the webhooks' contract). It reads metadata of Namespaces, Projects and Shoots of the garden, all of them live: what a cache
-// does not have yet would let a namespace go (WB-37).
+// Package namespacedeletion is the webhook that keeps the namespace of a project until the project is deleted and the
+// namespace has no Shoots (B7 of the webhooks' contract). It reads metadata of Namespaces, Projects and Shoots of the
+// garden live: an object that a cache lacks would allow the deletion (WB-37).
 package namespacedeletion
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "namespace_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-namespace-deletion"
@@ -41,12 +41,12 @@ func Reads() []feature.Read {
 	}
 }
 
-// Decide judges deletions of namespaces; the garden is read live.
+// Decide returns the function that validates deletions of namespaces. The garden is read live.
 func Decide(garden client.Reader) admission.Func { return admission.Decide(webhook{garden}.decide) }
 
 type webhook struct{ garden client.Reader }
 
-// decide keeps NSD-1 to NSD-5.
+// decide enforces NSD-1 to NSD-5.
 func (w webhook) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Delete {
 		return nil
@@ -87,12 +87,12 @@ func (w webhook) get(ctx context.Context, kind schema.GroupVersionKind, name str
 	return object, nil
 }
 
-// forbidden names the namespace before the text and in the details, as API servers do.
+// forbidden returns an error with the namespace before the text and in the details, as API servers do.
 func forbidden(namespace, format string, arguments ...any) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: namespaces.Kind}, namespace, fmt.Errorf(format, arguments...))
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry("validate-namespace-deletion", feature.OfProjects(), nil, feature.On("", "v1", []string{"namespaces"}, admissionregistrationv1.Delete))
 }

@@ -1,8 +1,8 @@
-// Package podkubeapiserverloadbalancing is the webhook that leads Pods of a control plane to their kube-apiserver through the ingress
-// gateway inside the cluster, which balances the load (A9 of the webhooks' contract).
+// Package podkubeapiserverloadbalancing is the webhook that routes Pods of a control plane to their kube-apiserver
+// through the ingress gateway inside the cluster, which balances the load (A9 of the webhooks' contract).
 //
-// It reads single ConfigMaps and Services of the target, whole: those of any namespace, from a cache, and missing ones
-// live.
+// It reads single ConfigMaps and Services of the target, in any namespace: from a cache, and live if the cache lacks
+// them.
 package podkubeapiserverloadbalancing
 
 import (
@@ -26,26 +26,25 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "pod-kube-apiserver-load-balancing"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-kube-apiserver-load-balancing"
-	// ConfigMap is the ConfigMap in a Pod's namespace with the addresses of the kube-apiserver.
+	// ConfigMap is the name of the ConfigMap in a Pod's namespace with the addresses of the kube-apiserver.
 	ConfigMap = "istio-internal-load-balancing"
-	// HostsKey has the host names of the kube-apiserver, with commas between them.
+	// HostsKey is the key of the host names of the kube-apiserver, separated by commas.
 	HostsKey = "hosts"
-	// NamespaceKey has the namespace of the ingress gateway.
+	// NamespaceKey is the key of the ingress gateway's namespace.
 	NamespaceKey = "istio-namespace"
-	// Service is that of the ingress gateway.
+	// Service is the name of the ingress gateway's Service.
 	Service = "istio-ingressgateway-internal"
 
 	kubeconfig  = "generic-token-kubeconfig"
 	labelPrefix = "networking.resources.gardener.cloud/"
-	// labelLimit bounds the name of a label's key.
+	// labelLimit is the maximum length of the name part of a label key.
 	labelLimit = 63
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
@@ -73,12 +72,13 @@ type source struct {
 
 type webhook struct{ target readthrough.Getter }
 
-// Decide changes Pods.
+// Decide returns the function that changes Pods.
 func Decide(target readthrough.Getter) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target}.balance)
 }
 
-// balance gives a Pod that uses the generic kubeconfig the gateway's addresses for the host names of its kube-apiserver.
+// balance adds host aliases to a Pod that uses the generic kubeconfig: the gateway's addresses for the host names of
+// its kube-apiserver.
 func (w webhook) balance(ctx context.Context, pod *pod) error {
 	if !slices.ContainsFunc(pod.Spec.Volumes, usesKubeconfig) {
 		return nil
@@ -119,7 +119,8 @@ func usesKubeconfig(v volume) bool {
 	})
 }
 
-// gateway returns the host names of the kube-apiserver of a namespace and where its gateway is; no names if it has none (KLB-2 to KLB-4).
+// gateway returns the host names of a namespace's kube-apiserver and the namespace of its gateway; no names if there
+// is no gateway (KLB-2 to KLB-4).
 func (w webhook) gateway(ctx context.Context, namespace string) (hosts []string, istio string, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: ConfigMap}
 	config := &corev1.ConfigMap{}
@@ -136,7 +137,7 @@ func (w webhook) gateway(ctx context.Context, namespace string) (hosts []string,
 	return strings.Split(config.Data[HostsKey], ","), config.Data[NamespaceKey], nil
 }
 
-// addAlias adds an alias, unless the Pod has it already (KLB-6, WB-13).
+// addAlias adds an alias, unless the Pod already has it (KLB-6, WB-13).
 func addAlias(pod *pod, ip string, hosts []string) {
 	if !slices.ContainsFunc(pod.Spec.HostAliases, func(alias corev1.HostAlias) bool {
 		return alias.IP == ip && !slices.ContainsFunc(hosts, func(host string) bool { return !slices.Contains(alias.Hostnames, host) })
@@ -145,7 +146,7 @@ func addAlias(pod *pod, ip string, hosts []string) {
 	}
 }
 
-// LabelTo is the key of the label of Pods that may reach the gateway of a namespace (KLB-7).
+// LabelTo returns the key of the label of Pods that may reach the gateway in a namespace (KLB-7).
 func LabelTo(istio string) string {
 	name := "to-" + istio + "-" + Service + "-tcp-9443"
 	if len(name) > labelLimit {
@@ -156,7 +157,7 @@ func LabelTo(istio string) string {
 	return labelPrefix + name
 }
 
-// Reads returns the webhook's reads: objects of two names, in any namespace.
+// Reads returns the webhook's reads: objects with two names, in any namespace.
 func Reads() []feature.Read {
 	var all []feature.Read
 	for _, read := range []feature.Read{
@@ -171,8 +172,9 @@ func Reads() []feature.Read {
 	return all
 }
 
-// Registrations are the entries of the webhook in a MutatingWebhookConfiguration, but for how it is reached: one for the control planes of
-// shoots and, in a garden, one for the virtual garden's. There the Pods of resource-manager must not wait for themselves (DEP-7).
+// Registrations are the entries of the webhook in a MutatingWebhookConfiguration, without their client configuration:
+// one for the control planes of shoots and, in a garden, one for the virtual garden's. In a garden, Pods of
+// resource-manager are excluded, as they must not wait for themselves (DEP-7).
 func Registrations(i feature.Installation) []admissionregistrationv1.MutatingWebhook {
 	entries := []admissionregistrationv1.MutatingWebhook{entry("", feature.Select(map[string]string{"gardener.cloud/role": "shoot"}), nil)}
 	if i.Garden {

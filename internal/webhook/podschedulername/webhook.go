@@ -1,5 +1,5 @@
-// Package podschedulername is the webhook that gives Pods of the default scheduler to another one (A10 of the webhooks' contract).
-// It reads nothing.
+// Package podschedulername is the webhook that replaces the default scheduler of Pods by another one (A10 of the
+// webhooks' contract). It reads no objects.
 package podschedulername
 
 import (
@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "pod-scheduler-name"
-	// Path is the URL path of the webhook; unlike the name it contains "default".
+	// Path is the URL path of the webhook. Unlike the name it contains "default".
 	Path = "/webhooks/default-pod-scheduler-name"
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		SchedulerName string `json:"schedulerName,omitempty"`
 	} `json:"spec"`
 }
 
-// Decide changes Pods; they get a scheduler of this name.
+// Decide returns the function that sets the name of the scheduler in Pods.
 func Decide(scheduler string) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), func(_ context.Context, pod *pod) error {
 		if pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName {
-			pod.Spec.SchedulerName = scheduler // PSN-1; whoever names a scheduler keeps it.
+			pod.Spec.SchedulerName = scheduler // PSN-1: Pods with another scheduler keep it.
 		}
 		return nil
 	})
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. It is about all namespaces, and a
-// Pod that could not be looked at is left to the default scheduler.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration. It
+// selects all namespaces. A Pod that is admitted without the webhook keeps the default scheduler.
 func Registration(feature.Installation) admissionregistrationv1.MutatingWebhook {
 	entry := feature.PodEntry(Name, feature.Select(nil), nil)
 	entry.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)

@@ -1,5 +1,5 @@
-// Package podtopologyspreadconstraints is the webhook that spreads each generation of a Deployment's Pods by itself (A6 of the webhooks'
-// contract), where the scheduler does not know matchLabelKeys. It reads nothing.
+// Package podtopologyspreadconstraints is the webhook that spreads each generation of a Deployment's Pods separately
+// (A6 of the webhooks' contract), for schedulers without support for matchLabelKeys. It reads no objects.
 package podtopologyspreadconstraints
 
 import (
@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "pod-topology-spread-constraints"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-topology-spread-constraints"
-	// Skip is the label of Pods that are left alone.
+	// Skip is the label of Pods that the webhook does not change.
 	Skip = "topology-spread-constraints.resources.gardener.cloud/skip"
 
 	hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
@@ -41,12 +40,12 @@ type constraint struct {
 	MatchLabelKeys []string              `json:"matchLabelKeys,omitempty"`
 }
 
-// Decide changes Pods.
+// Decide returns the function that changes Pods.
 func Decide() admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), selectGeneration)
 }
 
-// selectGeneration makes each constraint count the Pods of the own generation alone (TSC-1 to TSC-4).
+// selectGeneration makes each constraint count only Pods of the Pod's own generation (TSC-1 to TSC-4).
 func selectGeneration(_ context.Context, pod *pod) error {
 	hash, found := pod.Metadata.Labels[hashLabel]
 	if !found {
@@ -54,7 +53,7 @@ func selectGeneration(_ context.Context, pod *pod) error {
 	}
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
-		// The API server refuses the key if the selector has it already (WB-15).
+		// The API server refuses the key if the selector already has it (WB-15).
 		c.MatchLabelKeys = slices.DeleteFunc(c.MatchLabelKeys, func(key string) bool { return key == hashLabel })
 		if !selectsHash(c.LabelSelector) {
 			metav1.AddLabelToSelector(selectorOf(c), hashLabel, hash)
@@ -63,7 +62,7 @@ func selectGeneration(_ context.Context, pod *pod) error {
 	return nil
 }
 
-// selectsHash reports whether a selector names the hashes that it is about; other operators than In do not (TSC-3).
+// selectsHash reports whether a selector requires certain hashes, by a label or with the operator In (TSC-3).
 func selectsHash(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false
@@ -83,7 +82,7 @@ func selectorOf(c *constraint) *metav1.LabelSelector {
 	return c.LabelSelector
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	return feature.PodEntry(Name, i.Namespaces(), feature.Select(i.Objects(), feature.NotIn("app", i.App()), feature.Without(Skip)))
 }

@@ -1,7 +1,7 @@
-// Package podzoneaffinity is the webhook that keeps the Pods of a namespace together in one zone (A5 of the webhooks' contract). It is for
-// landscapes that were set up with it; newer ones pin workloads with high-availability-config.
+// Package podzoneaffinity is the webhook that keeps the Pods of a namespace in one zone (A5 of the webhooks'
+// contract). It is for landscapes that were set up with it; newer ones pin workloads with high-availability-config.
 //
-// It reads Namespaces of the source, from a cache: their metadata.
+// It reads the metadata of Namespaces of the source from a cache.
 package podzoneaffinity
 
 import (
@@ -24,16 +24,15 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "pod-zone-affinity"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/pod-zone-affinity"
-	// EnforceZone is the label of a Namespace whose Pods are kept together; its value, if it has one, is the zone. An annotation of that
-	// name counts where there is no label (C16). Pods of other Namespaces are left alone.
+	// EnforceZone is the label of a Namespace whose Pods are kept in one zone. Its value, if not empty, is the zone.
+	// If there is no label, an annotation of that name counts (C16). Pods of other Namespaces are not changed.
 	EnforceZone = "control-plane.shoot.gardener.cloud/enforce-zone"
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		Affinity *corev1.Affinity `json:"affinity,omitempty"`
@@ -42,7 +41,7 @@ type pod struct {
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// Decide changes Pods that are created, and admits everything else with a message (PZA-2).
+// Decide returns the function that changes Pods that are created, and admits other requests with a message (PZA-2).
 func Decide(source readthrough.Getter) admission.Func {
 	change := admission.Mutate(podKind, func(ctx context.Context, pod *pod) error {
 		return pin(ctx, source, pod)
@@ -63,7 +62,7 @@ func Decide(source readthrough.Getter) admission.Func {
 	}
 }
 
-// undecodable answers a Pod that is none with 422 (PZA-3).
+// undecodable returns 422 for a Pod that cannot be decoded (PZA-3).
 func undecodable(err error) error {
 	if refusal := (*admission.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
 		return admission.Refuse(http.StatusUnprocessableEntity, "%s", refusal.Message)
@@ -71,7 +70,8 @@ func undecodable(err error) error {
 	return err
 }
 
-// pin keeps a Pod with the others of its namespace, if the namespace asks for that, and in its zone if it has one (PZA-4 to PZA-7).
+// pin adds affinities to a Pod if its namespace has EnforceZone: to the other Pods of the namespace, and to the zone
+// if there is one (PZA-4 to PZA-7).
 func pin(ctx context.Context, source readthrough.Getter, pod *pod) error {
 	zone, isPinned, err := zoneOf(ctx, source, admission.RequestFrom(ctx).Namespace)
 	if err != nil || !isPinned {
@@ -98,7 +98,8 @@ func pin(ctx context.Context, source readthrough.Getter, pod *pod) error {
 
 func isZonal(term corev1.PodAffinityTerm) bool { return term.TopologyKey == corev1.LabelTopologyZone }
 
-// zoneOf returns the zone of a namespace whose Pods are kept together; it is empty if they may choose one (PZA-1, PZA-6).
+// zoneOf returns the zone of a namespace whose Pods are kept in one zone. An empty zone means that they may be in any
+// (PZA-1, PZA-6).
 func zoneOf(ctx context.Context, source readthrough.Getter, name string) (zone string, isPinned bool, err error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -120,8 +121,9 @@ func Reads() []feature.Read {
 	return []feature.Read{namespace, live}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached. No selector sees annotations, so that the
-// webhook itself decides whether a Namespace asks for it (T4-6). Resource-manager's own Pods must not wait for it.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
+// Selectors do not match annotations, so the webhook itself checks the Namespace for the annotation (T4-6).
+// Resource-manager's own Pods are excluded, as they must not wait for the webhook.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.NotIn("app", i.App())))
 }

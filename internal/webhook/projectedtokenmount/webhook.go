@@ -1,7 +1,7 @@
-// Package projectedtokenmount is the webhook that mounts a ServiceAccount token into Pods whose ServiceAccount has automounting switched
-// off (A4 of the webhooks' contract). The token is projected, expires, and has the lifetime that is configured.
+// Package projectedtokenmount is the webhook that mounts a ServiceAccount token into Pods whose ServiceAccount
+// disables automounting (A4 of the webhooks' contract). The token is projected and has the configured lifetime.
 //
-// It reads single ServiceAccounts of the target, whole: those of any namespace, from a cache, and missing ones live.
+// It reads single ServiceAccounts of the target, in any namespace: from a cache, and live if the cache lacks them.
 package projectedtokenmount
 
 import (
@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "projected-token-mount"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/mount-projected-service-account-token"
-	// Skip is the label of Pods that are left alone.
+	// Skip is the label of Pods that the webhook does not change.
 	Skip = "projected-token-mount.resources.gardener.cloud/skip"
 	// Expiration is the annotation of Pods with the lifetime of their token in seconds.
 	Expiration = "projected-token-mount.resources.gardener.cloud/expiration-seconds"
@@ -40,7 +40,6 @@ const (
 	leastExpiration, mostExpiration = 600, 1 << 32
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations,omitempty"`
@@ -54,7 +53,7 @@ type pod struct {
 	} `json:"spec"`
 }
 
-// volume has the one kind of volumes that is added; other volumes stay as they are.
+// volume has the fields of the added volume; other volumes stay as they are.
 type volume struct {
 	Name      string                        `json:"name"`
 	Projected *corev1.ProjectedVolumeSource `json:"projected,omitempty"`
@@ -76,12 +75,13 @@ type webhook struct {
 	expiration int64
 }
 
-// Decide changes Pods; the expiration in seconds is that of tokens whose Pod does not say.
+// Decide returns the function that changes Pods. expiration is the default lifetime of tokens in seconds.
 func Decide(target readthrough.Getter, expiration int64) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, expiration}.mount)
 }
 
-// mount mounts the token into a Pod that wants one and would get none (PTM-1 to PTM-7). A Pod that declines a token is left alone (C23).
+// mount mounts a token into a Pod that uses its ServiceAccount's token and would not get one (PTM-1 to PTM-7). A Pod
+// that declines a token is not changed (C23).
 func (w webhook) mount(ctx context.Context, pod *pod) error {
 	if name := pod.Spec.ServiceAccountName; name == "" || name == "default" {
 		return nil
@@ -95,7 +95,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 		return err
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, tokenVolume(expiration))
-	// Ephemeral containers come later, by an update of a subresource that is not asked about (PTM-9).
+	// Ephemeral containers are added later, by a subresource that the webhook is not registered for (PTM-9).
 	for _, containers := range [][]container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			mountInto(&containers[i])
@@ -104,7 +104,7 @@ func (w webhook) mount(ctx context.Context, pod *pod) error {
 	return nil
 }
 
-// automounts reports whether a ServiceAccount mounts tokens itself (PTM-2, PTM-3).
+// automounts reports whether a ServiceAccount enables automounting (PTM-2, PTM-3).
 func (w webhook) automounts(ctx context.Context, key client.ObjectKey) (bool, error) {
 	account := &corev1.ServiceAccount{}
 	if err := w.target.Get(ctx, key, account); err != nil {
@@ -113,7 +113,7 @@ func (w webhook) automounts(ctx context.Context, key client.ObjectKey) (bool, er
 	return ptr.Deref(account.AutomountServiceAccountToken, true), nil
 }
 
-// named is an error that also names the ServiceAccount that could not be read (WB-23); its status stays.
+// named adds the name of the ServiceAccount to the error of reading it (WB-23), and keeps the status.
 func named(err error, key client.ObjectKey) error {
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status := known.Status()
@@ -123,7 +123,7 @@ func named(err error, key client.ObjectKey) error {
 	return fmt.Errorf("failed to get ServiceAccount %q: %w", key, err)
 }
 
-// isToken reports whether a volume is one for tokens: ours, or the one that the API server adds (PTM-5).
+// isToken reports whether a volume is for tokens: this webhook's, or the API server's (PTM-5).
 func isToken(v volume) bool { return strings.HasPrefix(v.Name, volumePrefix) }
 
 // expirationOf returns the lifetime of a Pod's token in seconds (PTM-6, WB-11).
@@ -142,7 +142,7 @@ func (w webhook) expirationOf(pod *pod) (int64, error) {
 	return seconds, nil
 }
 
-// tokenVolume is the volume with the token, the CA and the namespace (PTM-7, PTM-8).
+// tokenVolume returns the volume with the token, the CA and the namespace (PTM-7, PTM-8).
 func tokenVolume(expiration int64) volume {
 	return volume{Name: volumeName, Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To[int32](0o644),
@@ -159,14 +159,14 @@ func tokenVolume(expiration int64) volume {
 	}}
 }
 
-// mountInto mounts the volume into a container, unless something else is mounted there (WB-10).
+// mountInto mounts the volume into a container, unless another volume is mounted at its path (WB-10).
 func mountInto(c *container) {
 	if !slices.ContainsFunc(c.VolumeMounts, func(m volumeMount) bool { return m.MountPath == mountPath }) {
 		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: volumeName, MountPath: mountPath, ReadOnly: true})
 	}
 }
 
-// Reads returns the webhook's reads: of ServiceAccounts, only whether they mount tokens is kept.
+// Reads returns the webhook's reads. Of ServiceAccounts it keeps only the setting for automounting.
 func Reads() []feature.Read {
 	account := feature.Read{Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Form: feature.Whole, Strip: feature.Stripping(func(account *corev1.ServiceAccount) {
 		account.Labels, account.Annotations, account.Secrets, account.ImagePullSecrets = nil, nil, nil, nil
@@ -176,7 +176,7 @@ func Reads() []feature.Read {
 	return []feature.Read{account, live}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip), feature.NotIn("app", i.App())))
 }

@@ -1,5 +1,5 @@
-// Package providersecretlabels is the webhook that labels Secrets and InternalSecrets with the types of the providers that bindings use
-// them for (B8 of the webhooks' contract). An index has the bindings that name an object.
+// Package providersecretlabels is the webhook that labels Secrets and InternalSecrets with the types of the providers
+// for which bindings use them (B8 of the webhooks' contract). An index finds the bindings that refer to an object.
 package providersecretlabels
 
 import (
@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "sync-provider-secret-labels"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/sync-provider-secret-labels"
-	// Prefix is that of the labels; the type of the provider follows.
+	// Prefix is the prefix of the labels; the type of the provider follows.
 	Prefix = "provider.shoot.gardener.cloud/"
 )
 
@@ -40,12 +40,12 @@ var (
 // Options of the webhook.
 type Options struct {
 	Bindings *referrers.Index
-	// RemoveUnreferenced removes labels of providers that no binding names any more; otherwise they stay (PSL-3,
+	// RemoveUnreferenced removes the labels of an object that no binding uses any more; otherwise they stay (PSL-3,
 	// WB-38).
 	RemoveUnreferenced bool
 }
 
-// object has the fields that the rule needs.
+// object has the fields that the webhook uses.
 type object struct {
 	Metadata struct {
 		Name   string            `json:"name,omitempty"`
@@ -53,7 +53,7 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// Decide labels Secrets and InternalSecrets. It decodes nothing but their names and labels.
+// Decide returns the function that labels Secrets and InternalSecrets. It decodes only their names and labels.
 func Decide(o Options) admission.Func {
 	byResource := map[string]admission.Func{
 		"secrets": admission.Mutate(secrets, o.label(relation.Secret)),
@@ -69,7 +69,7 @@ func Decide(o Options) admission.Func {
 	}
 }
 
-// label sets a label for each type, and no others with the prefix (PSL-3).
+// label sets a label for each type, and removes all others with the prefix (PSL-3).
 func (o Options) label(kind graph.Kind) admission.Mutator[object] {
 	return func(ctx context.Context, object *object) error {
 		r := admission.RequestFrom(ctx)
@@ -77,7 +77,7 @@ func (o Options) label(kind graph.Kind) admission.Mutator[object] {
 		if len(types) == 0 && !o.RemoveUnreferenced {
 			return nil
 		}
-		if err := ctx.Err(); err != nil { // Nobody waits for the answer.
+		if err := ctx.Err(); err != nil { // The client has gone.
 			return err
 		}
 		for key := range object.Metadata.Labels {
@@ -95,7 +95,7 @@ func (o Options) label(kind graph.Kind) admission.Mutator[object] {
 	}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.MutatingWebhook {
 	entry := feature.Entry("", feature.OfProjects(), nil, feature.OnCreateAndUpdate("", "v1", "secrets"),
 		feature.OnCreateAndUpdate(internalSecrets.Group, internalSecrets.Version, "internalsecrets"))

@@ -8,16 +8,16 @@ import (
 	"github.com/espalier-project/espalier/internal/graph"
 )
 
-// index finds values by the objects that their owners refer to. Its zero value is empty.
+// index finds values by the objects to which their owners refer. Its zero value is empty.
 type index[T any] struct {
 	mu sync.RWMutex
-	// references of each owner.
+	// references has the references of each owner.
 	references map[graph.Vertex][]graph.Vertex
-	// values by the object that is referred to, and by owner.
+	// values has the values by referenced object and by owner.
 	values map[graph.Vertex]map[graph.Vertex]T
 }
 
-// set replaces the value and the references of an owner; without references the owner is forgotten.
+// set replaces the value and the references of an owner. An owner without references is dropped.
 func (x *index[T]) set(owner graph.Vertex, value T, references []graph.Vertex) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -43,7 +43,7 @@ func (x *index[T]) set(owner graph.Vertex, value T, references []graph.Vertex) {
 	}
 }
 
-// retain forgets the owners of a kind that are not there.
+// retain drops the owners of a kind that do not exist.
 func (x *index[T]) retain(kind graph.Kind, there func(namespace, name string) bool) {
 	x.mu.RLock()
 	gone := slices.DeleteFunc(slices.Collect(maps.Keys(x.references)), func(owner graph.Vertex) bool {

@@ -1,7 +1,8 @@
-// Package referrers finds the Shoots and bindings of the garden that refer to an object, for webhooks that judge the object.
+// Package referrers finds the Shoots and bindings of the garden that refer to an object, for webhooks that handle the
+// object.
 //
-// An Index is fed by the watches of the graph, so that webhooks start no list and no watch, and are ready when the graph is complete. The index
-// keeps an object only if it refers to something, and of the object only the fields that webhooks read.
+// The watches of the graph fill an Index, so webhooks start no list and no watch, and are ready when the graph is
+// complete. The index keeps an object only if it has references, and only the fields that webhooks read.
 package referrers
 
 import (
@@ -25,7 +26,7 @@ type Index struct {
 	types index[[]string]
 }
 
-// Shoots returns the Shoots that refer to a ConfigMap or a Secret of their namespace. Callers do not change them.
+// Shoots returns the Shoots that refer to a ConfigMap or a Secret of their namespace. Callers must not change them.
 func (x *Index) Shoots(kind graph.Kind, namespace, name string) []*gardencorev1beta1.Shoot {
 	return x.shoots.of(graph.Vertex{Kind: kind, Namespace: namespace, Name: name})
 }
@@ -95,7 +96,7 @@ func stripped(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
 	return s
 }
 
-// references returns the ConfigMaps and Secrets by which webhooks look a Shoot up.
+// references returns the ConfigMaps and Secrets to which a Shoot refers.
 func references(shoot *gardencorev1beta1.Shoot) (all []graph.Vertex) {
 	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server == nil {

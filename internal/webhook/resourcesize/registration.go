@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are the lists that limits of counts need. The author of the limits chooses the kinds.
+// Reads are the lists for the limits of counts. The configuration has the kinds.
 func Reads(cfg *config.ResourceAdmissionConfiguration) []feature.Read {
 	var all []feature.Read
 	if cfg == nil {
@@ -27,8 +27,8 @@ func Reads(cfg *config.ResourceAdmissionConfiguration) []feature.Read {
 	return all
 }
 
-// Registrations are the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it: one rule for each limit, and
-// none without limits.
+// Registrations are the entries of the webhook in a ValidatingWebhookConfiguration, without their client
+// configuration: one entry with a rule for each limit, and none if there are no limits.
 func Registrations(cfg *config.ResourceAdmissionConfiguration) []admissionregistrationv1.ValidatingWebhook {
 	if cfg == nil || len(cfg.Limits) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Package resourcesize is the webhook that limits the size of objects and the number of those that are cluster-scoped (B9 of the webhooks'
-// contract), by the limits of the configuration. For a number it lists metadata of the kind in the garden, live, up to one more than the
-// limit.
+// Package resourcesize is the webhook that limits the size of objects and the number of cluster-scoped objects (B9 of
+// the webhooks' contract), as configured. To count objects it lists metadata of the kind in the garden, live, up to
+// one more than the limit.
 package resourcesize
 
 import (
@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "resource_size_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-resource-size"
 )
 
-// Lister lists metadata of the garden, live.
+// Lister lists metadata of the garden live.
 type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
@@ -43,14 +43,14 @@ type Rejections interface {
 
 // Options of the webhook.
 type Options struct {
-	// Config has the limits; nil means that there is none.
+	// Config has the limits; nil means that there are none.
 	Config     *config.ResourceAdmissionConfiguration
 	Garden     Lister
 	Rejections Rejections
 	Log        logr.Logger
 }
 
-// Decide judges objects by the first limit that is for their resource.
+// Decide returns the function that validates objects with the first limit for their resource.
 func Decide(o Options) admission.Func {
 	if o.Config == nil {
 		o.Config = &config.ResourceAdmissionConfiguration{}
@@ -58,7 +58,7 @@ func Decide(o Options) admission.Func {
 	return admission.Decide(o.decide)
 }
 
-// decide keeps RSZ-1 to RSZ-6.
+// decide enforces RSZ-1 to RSZ-6.
 func (o Options) decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Create && r.Operation != admissionv1.Update {
 		return admission.Refuse(http.StatusBadRequest, "unknown operation request %q", r.Operation)
@@ -90,7 +90,8 @@ func matches(list []string, value string) bool {
 
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// unrestricted reports whether the user is not limited (RSZ-2). A ServiceAccount is named as one, never by its groups.
+// unrestricted reports whether the user has no limits (RSZ-2). A ServiceAccount is matched by its name only, never by
+// its groups.
 func (o Options) unrestricted(r *admissionv1.AdmissionRequest) bool {
 	account, isAccount := strings.CutPrefix(r.UserInfo.Username, serviceAccountPrefix)
 	namespace, name, _ := strings.Cut(account, ":")
@@ -130,7 +131,8 @@ func (o Options) count(ctx context.Context, r *admissionv1.AdmissionRequest, res
 	}
 }
 
-// size limits the size of a user's part of an object (RSZ-5). An update that does not add to it is admitted.
+// size limits the size of an object without the parts that the system writes (RSZ-5). An update that does not enlarge
+// it is admitted.
 func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, limit *config.ResourceLimit) error {
 	if limit.Size == nil {
 		return nil
@@ -142,7 +144,7 @@ func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVers
 	if size <= limit.Size.Value() {
 		return nil
 	}
-	if r.Operation == admissionv1.Update { // The finalizers of an object that was admitted before can be removed (T4-4).
+	if r.Operation == admissionv1.Update { // The finalizers of an object from before the limit can be removed (T4-4).
 		if was, err := sizeOf(r.OldObject.Raw); err == nil && size <= was {
 			return nil
 		}
@@ -150,10 +152,10 @@ func (o Options) size(r *admissionv1.AdmissionRequest, resource schema.GroupVers
 	return o.violation(r, resource, "Size Exceeded", []any{"requestObjectSize", size, "limit", limit.Size.String()}, fmt.Errorf("maximum resource size exceeded! Size in request: %d bytes, max allowed: %s", size, limit.Size))
 }
 
-// sizeOf is the size of an object without what the system writes.
+// sizeOf returns the size of an object without the parts that the system writes.
 func sizeOf(raw []byte) (int64, error) {
 	if len(raw) == 0 {
-		raw = []byte("{}") // Nothing is as large as an empty object (RSZ-T8).
+		raw = []byte("{}") // No content has the size of an empty object (RSZ-T8).
 	}
 	var object map[string]any
 	if err := admission.Unmarshal(raw, &object); err != nil {
@@ -165,7 +167,7 @@ func sizeOf(raw []byte) (int64, error) {
 		delete(metadata, "managedFields")
 	case nil:
 	default:
-		return 0, admission.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // Where the reference panics (WB-39).
+		return 0, admission.Refuse(http.StatusBadRequest, "error handling size limit: metadata is no object") // The reference panics here (WB-39).
 	}
 	counted, err := json.Marshal(object)
 	if err != nil {
@@ -174,7 +176,7 @@ func sizeOf(raw []byte) (int64, error) {
 	return int64(len(counted)), nil
 }
 
-// violation refuses, or only reports (RSZ-6), and logs the measurements (OBS-6).
+// violation returns a refusal, or only reports it (RSZ-6), and logs the measurements (OBS-6).
 func (o Options) violation(r *admissionv1.AdmissionRequest, resource schema.GroupVersionResource, reason string, measured []any, why error) error {
 	if ptr.Deref(o.Config.OperationMode, config.OperationModeBlock) == config.OperationModeLog {
 		o.Log.WithValues(measured...).Info("Object would be refused", "resource", resource.GroupResource().String(), "namespace", r.Namespace, "name", r.Name, "user", r.UserInfo.Username, "reason", why.Error())

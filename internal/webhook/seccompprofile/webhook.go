@@ -1,5 +1,5 @@
-// Package seccompprofile is the webhook that gives Pods the seccomp profile of their container runtime (A10 of the webhooks' contract).
-// A Pod that names a profile keeps it; who is asked about at all is said by the selectors of Registration.
+// Package seccompprofile is the webhook that gives Pods the seccomp profile of their container runtime (A10 of the
+// webhooks' contract). A Pod with a profile keeps it. The selectors of Registration select the Pods.
 package seccompprofile
 
 import (
@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "seccomp-profile"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/seccomp-profile"
-	// Skip is the label of Pods that are left alone; unlike the name it has no dash (SCC-3).
+	// Skip is the label of Pods that the webhook does not change. Unlike the name it has no dash (SCC-3).
 	Skip = "seccompprofile.resources.gardener.cloud/skip"
 )
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Spec struct {
 		OS              *corev1.PodOS    `json:"os,omitempty"`
@@ -33,13 +32,13 @@ type securityContext struct {
 	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile,omitempty"`
 }
 
-// Decide changes Pods.
+// Decide returns the function that changes Pods.
 func Decide() admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), setProfile)
 }
 
-// setProfile sets the profile of a Pod that names none (SCC-1, SCC-2). Profiles of containers are neither read nor changed: they come
-// before the Pod's. The API server refuses Windows Pods that have a profile (WB-14).
+// setProfile sets the profile of a Pod without one (SCC-1, SCC-2). Profiles of containers are neither read nor
+// changed, because they take precedence over the Pod's. The API server refuses Windows Pods with a profile (WB-14).
 func setProfile(_ context.Context, pod *pod) error {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
 		return nil
@@ -53,7 +52,7 @@ func setProfile(_ context.Context, pod *pod) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	return feature.PodEntry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip), feature.NotIn("app", i.App())))
 }

@@ -1,5 +1,5 @@
-// Package shootkubeconfigsecretref is the webhook that keeps a kubeconfig in a Secret as long as a Shoot refers to it (B10 of the webhooks'
-// contract). An index has the Shoots that refer to a Secret.
+// Package shootkubeconfigsecretref is the webhook that keeps a kubeconfig in a Secret as long as a Shoot refers to it
+// (B10 of the webhooks' contract). An index finds the Shoots that refer to a Secret.
 package shootkubeconfigsecretref
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "shootkubeconfigsecretref_validator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/validate-shoot-kubeconfig-secret-ref"
@@ -29,7 +29,7 @@ const (
 
 var secrets = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// secret is the part of a Secret that the rule reads.
+// secret has the fields that the rule reads.
 type secret struct {
 	Data struct {
 		Kubeconfig []byte `json:"kubeconfig"`
@@ -38,14 +38,14 @@ type secret struct {
 
 func (s *secret) isEmpty() any { return len(s.Data.Kubeconfig) == 0 }
 
-// Decide judges updates that remove the kubeconfig of a Secret.
+// Decide returns the function that validates updates that remove the kubeconfig of a Secret.
 func Decide(shoots *referrers.Index) admission.Func {
 	return admission.OnChange(secrets, (*secret).isEmpty, admission.Decide(webhook{shoots}.decide))
 }
 
 type webhook struct{ shoots *referrers.Index }
 
-// decide keeps SKR-1 and SKR-2.
+// decide enforces SKR-1 and SKR-2.
 func (w webhook) decide(_ context.Context, r *admissionv1.AdmissionRequest) error {
 	if r.Operation != admissionv1.Update {
 		return nil
@@ -66,7 +66,7 @@ func (w webhook) decide(_ context.Context, r *admissionv1.AdmissionRequest) erro
 		fmt.Errorf("data kubeconfig can't be removed from secret or set to empty because secret is in use by shoots: [%s]", strings.Join(users, ", ")))
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, but for how to reach it.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry("shoot-kubeconfig-secret-ref", feature.OfProjects(), nil, feature.On("", "v1", []string{"secrets"}, admissionregistrationv1.Update))
 }

@@ -1,7 +1,7 @@
-// Package systemcomponentsconfig is the webhook that places Pods of system components on the Nodes that are meant for them, whatever taints
-// those have (A7 of the webhooks' contract).
+// Package systemcomponentsconfig is the webhook that places Pods of system components on their Nodes, regardless of
+// these Nodes' taints (A7 of the webhooks' contract).
 //
-// It reads Nodes of the target, from a cache: their labels and taints.
+// It reads the labels and taints of Nodes of the target from a cache.
 package systemcomponentsconfig
 
 import (
@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "system-components-config"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/system-components-config"
-	// Consider is the label of namespaces that the webhook is about, with the value "true", where the target is not a shoot.
+	// Consider is the label of namespaces that the webhook handles, with the value "true", if the target is not a
+	// shoot.
 	Consider = "system-components-config.resources.gardener.cloud/consider"
-	// Skip is the label of Pods that are left alone.
+	// Skip is the label of Pods that the webhook does not change.
 	Skip = "system-components-config.resources.gardener.cloud/skip"
 )
 
-// Lister lists objects.
+// Lister lists objects of the target from its cache.
 type Lister interface {
 	List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error
 }
 
-// pod has the fields that the rule needs.
 type pod struct {
 	Metadata struct {
 		OwnerReferences []owner `json:"ownerReferences,omitempty"`
@@ -61,17 +61,17 @@ type webhook struct {
 	tolerations   []corev1.Toleration
 }
 
-// Decide changes Pods.
+// Decide returns the function that changes Pods.
 func Decide(cfg *config.SystemComponentsConfigWebhookConfig, target Lister) admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Pod"), webhook{target, cfg.NodeSelector, cfg.PodNodeSelector, cfg.PodTolerations}.place)
 }
 
-// place gives a Pod the node selector and the tolerations of system components.
+// place adds the node selector and the tolerations of system components to a Pod.
 func (w webhook) place(ctx context.Context, pod *pod) error {
 	if slices.ContainsFunc(pod.Metadata.OwnerReferences, isDaemonSet) {
-		return nil // Its Pods are on the Nodes that it chose (SEC-1).
+		return nil // DaemonSets choose the Nodes of their Pods (SEC-1).
 	}
-	for key, value := range w.places { // The configured places win (SEC-2).
+	for key, value := range w.places { // The configured labels take precedence (SEC-2).
 		if pod.Spec.NodeSelector == nil {
 			pod.Spec.NodeSelector = map[string]string{}
 		}
@@ -81,7 +81,7 @@ func (w webhook) place(ctx context.Context, pod *pod) error {
 	if err != nil {
 		return err
 	}
-	// A fixed order makes equal Pods of equal ones (SEC-8, WB-12).
+	// Tolerations have a fixed order, so that equal Pods stay equal (SEC-8, WB-12).
 	pod.Spec.Tolerations = union(pod.Spec.Tolerations, w.tolerations, taints)
 	return nil
 }
@@ -90,7 +90,7 @@ func isDaemonSet(o owner) bool {
 	return o.APIVersion == "apps/v1" && o.Kind == "DaemonSet" && ptr.Deref(o.Controller, false)
 }
 
-// taints returns tolerations for the taints of the Nodes that system components may be on, sorted (SEC-3, SEC-6).
+// taints returns tolerations for the taints of the Nodes for system components, sorted (SEC-3, SEC-6).
 func (w webhook) taints(ctx context.Context) ([]corev1.Toleration, error) {
 	nodes := &corev1.NodeList{}
 	if err := w.target.List(ctx, nodes, client.MatchingLabels(w.nodes), client.UnsafeDisableDeepCopy); err != nil {
@@ -113,7 +113,7 @@ func (w webhook) taints(ctx context.Context) ([]corev1.Toleration, error) {
 	return all, nil
 }
 
-// comesAndGoes reports whether a taint reports a state of its Node, which Pods are meant to heed (SEC-5).
+// comesAndGoes reports whether a taint is a temporary state of its Node, which Pods must not tolerate (SEC-5).
 func comesAndGoes(key string) bool {
 	return strings.Contains(key, "kubernetes.io/") || key == "ToBeDeletedByClusterAutoscaler"
 }
@@ -125,7 +125,7 @@ func tolerationOf(taint *corev1.Taint) corev1.Toleration {
 	return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
 }
 
-// union returns each toleration once, in the order in which they come (SEC-4, SEC-7).
+// union returns each toleration once, in the order of the lists (SEC-4, SEC-7).
 func union(lists ...[]corev1.Toleration) []corev1.Toleration {
 	var all []corev1.Toleration
 	type identity struct {
@@ -146,7 +146,7 @@ func union(lists ...[]corev1.Toleration) []corev1.Toleration {
 	return all
 }
 
-// Reads returns the webhook's reads: of Nodes, only labels and taints are kept.
+// Reads returns the webhook's reads. Of Nodes it keeps only labels and taints.
 func Reads() []feature.Read {
 	return []feature.Read{{
 		Cluster: feature.Target, Kind: corev1.SchemeGroupVersion.WithKind("Node"), Resource: "nodes", ClusterScoped: true, Form: feature.Whole,
@@ -156,9 +156,8 @@ func Reads() []feature.Read {
 	}}
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, except for its client configuration.
-// Where the target is not a shoot, namespaces state that they have system components. Pods of resource-manager have
-// the label that leaves them alone.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration. If
+// the target is not a shoot, it selects namespaces by Consider. Pods of resource-manager have the Skip label.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	namespaces := i.Namespaces()
 	if !i.Shoot {

@@ -1,5 +1,6 @@
-// Package tokeninvalidator is the webhook that makes the static tokens of ServiceAccounts useless, as its controller says with a label (A11
-// of the webhooks' contract, 3.3 of the controllers'). It reads nothing.
+// Package tokeninvalidator is the webhook that replaces the static tokens of ServiceAccounts by invalid ones in
+// Secrets that its controller has labelled (A11 of the webhooks' contract, 3.3 of the controllers'). It reads no
+// objects.
 package tokeninvalidator
 
 import (
@@ -14,23 +15,24 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "token-invalidator"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/invalidate-service-account-token-secret"
 	// Consider is the label of Secrets whose token is invalidated, whatever its value.
 	Consider = "token-invalidator.resources.gardener.cloud/consider"
-	// Purpose is the label of Secrets that the webhook is asked about.
+	// Purpose is the label of Secrets by which the webhook's registration selects them.
 	Purpose = "resources.gardener.cloud/purpose"
-	// PurposeInvalidator is the value of Purpose.
+	// PurposeInvalidator is the value of Purpose for Secrets with static tokens. The webhook gets only Secrets with
+	// it.
 	PurposeInvalidator = "token-invalidator"
 )
 
-// invalid is a token that is none; it reads AAAA in the Secret. kube-controller-manager leaves it alone, where it would make a new one if
-// there was none.
+// invalid is an invalid token, AAAA in the Secret. kube-controller-manager does not replace it, whereas it would
+// replace a missing token.
 var invalid = []byte{0, 0, 0}
 
-// secret has the fields that the rule needs.
+// secret has the fields that the webhook uses.
 type secret struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
@@ -38,12 +40,13 @@ type secret struct {
 	Data map[string][]byte `json:"data,omitempty"`
 }
 
-// Decide changes Secrets.
+// Decide returns the function that changes Secrets.
 func Decide() admission.Func {
 	return admission.Mutate(corev1.SchemeGroupVersion.WithKind("Secret"), invalidate)
 }
 
-// invalidate makes the token of a Secret invalid, or lets it be made anew once the label is gone (TIW-1 to TIW-4).
+// invalidate makes the token of a Secret invalid, or removes an invalid token once the label is gone, so that
+// kube-controller-manager issues a new one (TIW-1 to TIW-4).
 func invalidate(_ context.Context, secret *secret) error {
 	_, consider := secret.Metadata.Labels[Consider]
 	switch {
@@ -56,7 +59,7 @@ func invalidate(_ context.Context, secret *secret) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, but for how it is reached.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	return feature.Entry(Name, i.Namespaces(), feature.Select(map[string]string{Purpose: PurposeInvalidator}), feature.OnCreateAndUpdate("", "v1", "secrets"))
 }

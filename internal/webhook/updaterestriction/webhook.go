@@ -1,5 +1,6 @@
-// Package updaterestriction is the webhook that keeps Secrets and ConfigMaps of the system from users (B11 of the webhooks' contract).
-// Which objects those are is said by the selector of Registration. It reads nothing but the request, and no object.
+// Package updaterestriction is the webhook that prevents users from changing the system's Secrets and ConfigMaps (B11
+// of the webhooks' contract). The selector of Registration selects these objects. The webhook reads only the
+// request's metadata, and not the object.
 package updaterestriction
 
 import (
@@ -18,11 +19,11 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "update_restriction"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/update-restriction"
-	// Label marks objects of the system if it is true.
+	// Label is the label of the system's objects, with the value "true".
 	Label = "gardener.cloud/update-restriction"
 )
 
@@ -31,10 +32,10 @@ const (
 	internal         = "system:serviceaccount:kube-system:gardener-internal"
 )
 
-// Decide refuses whatever is not done by the system.
+// Decide returns the function that refuses all requests that are not the system's.
 func Decide() admission.Func { return admission.Decide(decide) }
 
-// decide keeps UPR-1 to UPR-4.
+// decide enforces UPR-1 to UPR-4.
 func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	switch user := r.UserInfo.Username; {
 	case user == garbageCollector && r.Operation == admissionv1.Delete:
@@ -52,8 +53,9 @@ func decide(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without how to reach the webhook. API servers match the label of
-// the object before and after the change, so that no client can evade the webhook by removing the label.
+// Registration is the entry of the webhook in a ValidatingWebhookConfiguration, without its client configuration. API
+// servers match the label of the object before and after the change, so that no client can evade the webhook by
+// removing the label.
 func Registration() admissionregistrationv1.ValidatingWebhook {
 	return feature.GardenEntry("update-restriction", nil, feature.Select(map[string]string{Label: "true"}), feature.On(
 		"", "v1", []string{"secrets", "configmaps"}, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete))

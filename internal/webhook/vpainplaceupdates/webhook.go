@@ -1,5 +1,5 @@
-// Package vpainplaceupdates is the webhook that lets vertical autoscalers change Pods in place, where they would evict them (A11 of the
-// webhooks' contract). It reads nothing.
+// Package vpainplaceupdates is the webhook that lets vertical autoscalers change Pods in place instead of evicting
+// them (A11 of the webhooks' contract). It reads no objects.
 package vpainplaceupdates
 
 import (
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// Name is the webhook's in logs and metrics.
+	// Name is the name of the webhook in logs and metrics.
 	Name = "vpa-in-place-updates"
 	// Path is the URL path of the webhook.
 	Path = "/webhooks/vpa-in-place-updates"
-	// Skip is the label of VerticalPodAutoscalers that are left alone.
+	// Skip is the label of VerticalPodAutoscalers that the webhook does not change.
 	Skip = "vpa-in-place-updates.resources.gardener.cloud/skip"
-	// Mutated is the label of those that were changed. It stays, whatever becomes of them later (WB-21).
+	// Mutated is the label of VerticalPodAutoscalers that the webhook has changed. It is never removed (WB-21).
 	Mutated = "vpa-in-place-updates.resources.gardener.cloud/mutated"
 
 	auto, recreate, inPlaceOrRecreate = "Auto", "Recreate", "InPlaceOrRecreate"
 )
 
-// Kind is that of VerticalPodAutoscalers.
+// Kind is the kind of VerticalPodAutoscalers.
 var Kind = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
 
-// verticalPodAutoscaler has the fields that the rule needs; other fields stay as they were sent.
+// verticalPodAutoscaler has the fields that the webhook uses; other fields stay as they were sent.
 type verticalPodAutoscaler struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
@@ -43,10 +43,10 @@ type updatePolicy struct {
 	UpdateMode *string `json:"updateMode,omitempty"`
 }
 
-// Decide changes VerticalPodAutoscalers.
+// Decide returns the function that changes VerticalPodAutoscalers.
 func Decide() admission.Func { return admission.Mutate(Kind, setMode) }
 
-// setMode sets the mode of those that evict (VIP-1 to VIP-4).
+// setMode sets the mode of VerticalPodAutoscalers that evict Pods (VIP-1 to VIP-4).
 func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
 	policy := vpa.Spec.UpdatePolicy
 	if policy == nil {
@@ -64,8 +64,8 @@ func setMode(_ context.Context, vpa *verticalPodAutoscaler) error {
 	return nil
 }
 
-// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without how to reach the webhook. In a shoot it selects all
-// namespaces of system components, regardless of who manages them.
+// Registration is the entry of the webhook in a MutatingWebhookConfiguration, without its client configuration. In a
+// shoot it selects all namespaces of system components, regardless of their manager.
 func Registration(i feature.Installation) admissionregistrationv1.MutatingWebhook {
 	entry := feature.Entry(Name, i.Namespaces(), feature.Select(nil, feature.Without(Skip)), feature.OnCreateAndUpdate(Kind.Group, Kind.Version, "verticalpodautoscalers"))
 	entry.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)

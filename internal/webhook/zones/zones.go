@@ -1,4 +1,4 @@
-// Package zones pins Pods to zones. It is about Pods' specs alone.
+// Package zones restricts Pods to zones. It changes only Pod specs.
 package zones
 
 import (
@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Require restricts an affinity to zones: each of its terms, as a Node need match but one of them, loses its zones and
-// gets this requirement (HA-31). Other requirements stay.
+// Require restricts an affinity to zones. A Node needs to match only one term, so in each term this requirement
+// replaces those on zones (HA-31). Other requirements stay.
 func Require(affinity *corev1.Affinity, zones ...string) {
 	if affinity.NodeAffinity == nil {
 		affinity.NodeAffinity = &corev1.NodeAffinity{}

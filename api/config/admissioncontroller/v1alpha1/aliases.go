@@ -4,7 +4,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// Aliases are keys of older configurations, and the keys that they stand for (ACC-2).
+// Aliases are the keys of older configurations, with the keys that they stand for (ACC-2).
 var Aliases = []shared.Alias{
 	{Old: "server.https", New: "server.webhooks"},
 	{Old: "server.webhooks.tls.serverCertPath", Dropped: "name the folder with tls.crt and tls.key in serverCertDir"},

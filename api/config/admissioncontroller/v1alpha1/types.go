@@ -85,23 +85,24 @@ type ServerConfiguration struct {
 	// ProviderSecretLabels configures the labels of Secrets with the credentials of providers.
 	// +optional
 	ProviderSecretLabels ProviderSecretLabelsConfiguration `json:"providerSecretLabels,omitempty"`
-	// EnableDebugHandlers serves the page of the graph on the webhooks' port, without authentication. Default
+	// EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default
 	// false.
 	// +optional
 	EnableDebugHandlers *bool `json:"enableDebugHandlers,omitempty"`
-	// SeedAuthorizer configures how wide the rights of seeds are.
+	// SeedAuthorizer configures the rights of seeds.
 	// +optional
 	SeedAuthorizer SeedAuthorizerConfiguration `json:"seedAuthorizer,omitempty"`
-	// OnlyReport are the names of webhooks (features) that only report refusals, by a warning, an audit
-	// annotation, a metric and a line of the log; webhooks that change objects have no such mode. Default none.
+	// OnlyReport lists the webhooks (features) that allow requests that they would refuse, and only report them: by a
+	// warning, an audit annotation, a metric and a log line. Webhooks that change objects have no such mode. Default
+	// none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
 
 // ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.
 type ProviderSecretLabelsConfiguration struct {
-	// RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written.
-	// Default false.
+	// RemoveUnreferenced removes the labels from Secrets that no binding refers to any more, when the Secrets are
+	// written. Default false.
 	// +optional
 	RemoveUnreferenced bool `json:"removeUnreferenced,omitempty"`
 }
@@ -109,31 +110,33 @@ type ProviderSecretLabelsConfiguration struct {
 // ReadScope limits what seeds may read of Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots.
 type ReadScope string
 
-// References limits the references in objects of seeds.
+// References decides which references in objects of seeds are checked.
 type References string
 
 // WriteScope limits the writes of seeds to objects that others refer to.
 type WriteScope string
 
 const (
-	// ReferencesTrusted lets gardenlets name any Secret when they register themselves, and reach it thereby.
+	// ReferencesTrusted lets gardenlets refer to any Secret when they register themselves, and thereby get access to
+	// it.
 	ReferencesTrusted References = "Trusted"
-	// ReferencesChecked lets seeds refer only to objects that they reach anyway.
+	// ReferencesChecked lets seeds refer only to objects that they already have access to.
 	ReferencesChecked References = "Checked"
-	// ReadScopeAll lets seeds read all of them.
+	// ReadScopeAll lets seeds read all objects of these kinds.
 	ReadScopeAll ReadScope = "All"
-	// ReadScopeRelated lets seeds read those that are related to them, and list with a selector for them.
+	// ReadScopeRelated lets seeds read only objects that are related to them, and list them only with a selector.
 	ReadScopeRelated ReadScope = "Related"
 	// WriteScopeReferenced lets seeds write every object that is related to them.
 	WriteScopeReferenced WriteScope = "Referenced"
-	// WriteScopeOwned lets seeds write only objects that their clients manage: not, for example, credentials that a user made.
+	// WriteScopeOwned lets seeds write only objects that their clients manage, and not, for example, credentials that
+	// a user made.
 	WriteScopeOwned WriteScope = "Owned"
 )
 
 // SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.
 type SeedAuthorizerConfiguration struct {
-	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and
-	// Shoots) or Related (only theirs, lists with a selector). Default All.
+	// ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots)
+	// or Related (seeds read only those that are related to them; lists need a selector). Default All.
 	// +kubebuilder:validation:Enum=All;Related
 	// +optional
 	ReadScope ReadScope `json:"readScope,omitempty"`
@@ -142,24 +145,24 @@ type SeedAuthorizerConfiguration struct {
 	// +kubebuilder:validation:Enum=Referenced;Owned
 	// +optional
 	WriteScope WriteScope `json:"writeScope,omitempty"`
-	// References is Trusted (a gardenlet may read and write what its Seed or new Gardenlet names when it registers
-	// itself) or Checked (SeedRestriction refuses references there to objects out of reach of the seed). Other
-	// references of seeds are always checked. Default Trusted.
+	// References is Trusted (a gardenlet may read and write the objects that its Seed or new Gardenlet refers to when
+	// it registers itself) or Checked (SeedRestriction refuses such references to objects that the seed has no access
+	// to). Other references of seeds are always checked. Default Trusted.
 	// +kubebuilder:validation:Enum=Trusted;Checked
 	// +optional
 	References References `json:"references,omitempty"`
-	// MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m, 0 for no
-	// limit. Default 10m.
+	// MaxStaleness is the longest time that a watch may be silent before the instance is not ready; at least 5m, or 0
+	// for no limit. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
-	// rule and class of client, and a sample is logged. Unset keys are those of the policy that answers. Default
-	// none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule
+	// and class of client, and a sample is logged. Unset keys have the values of the policy in effect. Default none.
 	// +optional
 	Shadow *SeedAuthorizerShadow `json:"shadow,omitempty"`
 }
 
-// SeedAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+// SeedAuthorizerShadow is a policy that decides without any effect. Unset fields have the values of the policy in
+// effect.
 type SeedAuthorizerShadow struct {
 	// ReadScope is the value for the shadow policy.
 	// +kubebuilder:validation:Enum=All;Related
@@ -177,7 +180,7 @@ type SeedAuthorizerShadow struct {
 
 // ResourceAdmissionConfiguration limits the size and the number of objects.
 type ResourceAdmissionConfiguration struct {
-	// Limits of resources: the first one that matches a resource counts; * stands for all.
+	// Limits are the limits of resources. The first one that matches a resource applies; * stands for all.
 	// +optional
 	Limits []ResourceLimit `json:"limits,omitempty"`
 	// UnrestrictedSubjects are users, groups and ServiceAccounts without limits.

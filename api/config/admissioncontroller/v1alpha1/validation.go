@@ -10,7 +10,7 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// Validate returns every fault of a defaulted configuration, in the order client, log, server (operations 1.10 … operations 1.10).
+// Validate returns every error of a defaulted configuration, in the order client, log, server (operations 1.10).
 func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 	var all field.ErrorList
 	if c.GardenClientConnection.Burst < 0 {
@@ -31,7 +31,7 @@ func Validate(c *AdmissionControllerConfiguration) field.ErrorList {
 	return append(all, validateScopes(&c.Server.SeedAuthorizer, server.Child("seedAuthorizer"))...)
 }
 
-// Judging are the names of the webhooks that refuse requests and change nothing.
+// Judging returns the names of the webhooks that allow or refuse requests and change nothing.
 func Judging() []string {
 	return []string{
 		"auditpolicy_validator", "authenticationconfig_validator", "authorizationconfig_validator", "internal_domain", "kubeconfig_validator",
@@ -97,7 +97,7 @@ func validateResourceAdmission(r *ResourceAdmissionConfiguration, path *field.Pa
 		all = append(all, validateSubject(&r.UnrestrictedSubjects[i], path.Child("unrestrictedSubjects").Index(i))...)
 	}
 	if mode := r.OperationMode; mode != nil && *mode != OperationModeBlock && *mode != OperationModeLog {
-		// The path has always been printed like this; operationMode is the key (OPB-5).
+		// Error messages have always had this path; the key is operationMode (OPB-5).
 		err := field.NotSupported(path.Child("mode"), *mode, []string{OperationModeBlock, OperationModeLog})
 		err.Detail += " (the key is operationMode)"
 		all = append(all, err)
@@ -112,7 +112,7 @@ func validateLimit(l *ResourceLimit, path *field.Path) field.ErrorList {
 	if len(l.APIGroups) == 0 {
 		all = append(all, field.Invalid(path.Child("apiGroups"), l.APIGroups, oneElement))
 	}
-	// The path of apiVersions has always been printed like this (OPB-5).
+	// Error messages have always had this path for apiVersions (OPB-5).
 	versions := path.Child("versions")
 	if len(l.APIVersions) == 0 {
 		all = append(all, field.Invalid(versions, l.APIVersions, oneElement+" (the key is apiVersions)"))

@@ -30,7 +30,7 @@ func (GardenClientConnection) SwaggerDoc() map[string]string {
 
 var map_ProviderSecretLabelsConfiguration = map[string]string{
 	"":                   "ProviderSecretLabelsConfiguration configures the labels of Secrets with the credentials of providers.",
-	"removeUnreferenced": "RemoveUnreferenced takes the labels from Secrets that no binding names any more, when they are written. Default false.",
+	"removeUnreferenced": "RemoveUnreferenced removes the labels from Secrets that no binding refers to any more, when the Secrets are written. Default false.",
 }
 
 func (ProviderSecretLabelsConfiguration) SwaggerDoc() map[string]string {
@@ -39,7 +39,7 @@ func (ProviderSecretLabelsConfiguration) SwaggerDoc() map[string]string {
 
 var map_ResourceAdmissionConfiguration = map[string]string{
 	"":                     "ResourceAdmissionConfiguration limits the size and the number of objects.",
-	"limits":               "Limits of resources: the first one that matches a resource counts; * stands for all.",
+	"limits":               "Limits are the limits of resources. The first one that matches a resource applies; * stands for all.",
 	"unrestrictedSubjects": "UnrestrictedSubjects are users, groups and ServiceAccounts without limits.",
 	"operationMode":        "OperationMode is block (refuse) or log (admit, and log). Default block.",
 }
@@ -63,11 +63,11 @@ func (ResourceLimit) SwaggerDoc() map[string]string {
 
 var map_SeedAuthorizerConfiguration = map[string]string{
 	"":             "SeedAuthorizerConfiguration configures the rights of seeds, and the greatest age of the graph.",
-	"readScope":    "ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related (only theirs, lists with a selector). Default All.",
+	"readScope":    "ReadScope is All (seeds read all Bastions, ControllerInstallations, Gardenlets, ManagedSeeds, Seeds and Shoots) or Related (seeds read only those that are related to them; lists need a selector). Default All.",
 	"writeScope":   "WriteScope is Referenced (seeds write all ConfigMaps, Secrets and InternalSecrets that are related to them) or Owned (only those that their clients manage). Default Referenced.",
-	"references":   "References is Trusted (a gardenlet may read and write what its Seed or new Gardenlet names when it registers itself) or Checked (SeedRestriction refuses references there to objects out of reach of the seed). Other references of seeds are always checked. Default Trusted.",
-	"maxStaleness": "MaxStaleness limits the silence of a watch, after which the instance is not ready; at least 5m, 0 for no limit. Default 10m.",
-	"shadow":       "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule and class of client, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
+	"references":   "References is Trusted (a gardenlet may read and write the objects that its Seed or new Gardenlet refers to when it registers itself) or Checked (SeedRestriction refuses such references to objects that the seed has no access to). Other references of seeds are always checked. Default Trusted.",
+	"maxStaleness": "MaxStaleness is the longest time that a watch may be silent before the instance is not ready; at least 5m, or 0 for no limit. Default 10m.",
+	"shadow":       "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule and class of client, and a sample is logged. Unset keys have the values of the policy in effect. Default none.",
 }
 
 func (SeedAuthorizerConfiguration) SwaggerDoc() map[string]string {
@@ -75,7 +75,7 @@ func (SeedAuthorizerConfiguration) SwaggerDoc() map[string]string {
 }
 
 var map_SeedAuthorizerShadow = map[string]string{
-	"":           "SeedAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
+	"":           "SeedAuthorizerShadow is a policy that decides without any effect. Unset fields have the values of the policy in effect.",
 	"readScope":  "ReadScope is the value for the shadow policy.",
 	"writeScope": "WriteScope is the value for the shadow policy.",
 	"references": "References is the value for the shadow policy.",
@@ -92,9 +92,9 @@ var map_ServerConfiguration = map[string]string{
 	"metrics":                        "Metrics is the HTTP server of /metrics. Default port 2723.",
 	"resourceAdmissionConfiguration": "ResourceAdmissionConfiguration configures limits for the size and the number of objects.",
 	"providerSecretLabels":           "ProviderSecretLabels configures the labels of Secrets with the credentials of providers.",
-	"enableDebugHandlers":            "EnableDebugHandlers serves the page of the graph on the webhooks' port, without authentication. Default false.",
-	"seedAuthorizer":                 "SeedAuthorizer configures how wide the rights of seeds are.",
-	"onlyReport":                     "OnlyReport are the names of webhooks (features) that only report refusals, by a warning, an audit annotation, a metric and a line of the log; webhooks that change objects have no such mode. Default none.",
+	"enableDebugHandlers":            "EnableDebugHandlers serves the debug page of the graph on the webhooks' port, without authentication. Default false.",
+	"seedAuthorizer":                 "SeedAuthorizer configures the rights of seeds.",
+	"onlyReport":                     "OnlyReport lists the webhooks (features) that allow requests that they would refuse, and only report them: by a warning, an audit annotation, a metric and a log line. Webhooks that change objects have no such mode. Default none.",
 }
 
 func (ServerConfiguration) SwaggerDoc() map[string]string {

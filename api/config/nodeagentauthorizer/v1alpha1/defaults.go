@@ -36,7 +36,7 @@ func setConnection(c *ClientConnection) {
 	shared.SetDefaultValue(&c.Burst, 130)
 }
 
-// Validate returns every fault of a defaulted configuration.
+// Validate returns every error of a defaulted configuration.
 func Validate(c *NodeAgentAuthorizerConfiguration) field.ErrorList {
 	var all field.ErrorList
 	all = append(all, validateConnection(&c.SourceClientConnection, field.NewPath("sourceClientConnection"))...)
@@ -66,7 +66,7 @@ func Validate(c *NodeAgentAuthorizerConfiguration) field.ErrorList {
 	return all
 }
 
-// ValidateEntry returns every fault of a defaulted entry.
+// ValidateEntry returns every error of a defaulted entry.
 func ValidateEntry(e *ShootEntry) field.ErrorList {
 	all := validateConnection(&e.TargetClientConnection, field.NewPath("targetClientConnection"))
 	if e.TargetClientConnection.Kubeconfig == "" {

@@ -1,4 +1,5 @@
 package v1alpha1
 
-// Profiles are defaults by name, as YAML below the configuration file. Both decide alike about node agents.
+// Profiles maps each profile name to its defaults, as YAML that the configuration file overrides. Both decide alike
+// about node agents.
 var Profiles = map[string]string{"contract": "", "gardener": ""}

@@ -19,10 +19,11 @@ const (
 type NodeAgentAuthorizerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// SourceClientConnection is the connection to the cluster with the Machines, with machineNamespace only.
+	// SourceClientConnection is the connection to the cluster with the Machines. It is used only with
+	// machineNamespace.
 	// +optional
 	SourceClientConnection ClientConnection `json:"sourceClientConnection,omitempty"`
-	// TargetClientConnection is the connection to the shoot, without shootsDirectory only.
+	// TargetClientConnection is the connection to the shoot. It is used only without shootsDirectory.
 	// +optional
 	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
 	// Server configures the ports.
@@ -42,11 +43,12 @@ type NodeAgentAuthorizerConfiguration struct {
 	// ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.
 	// +optional
 	ShootsDirectory string `json:"shootsDirectory,omitempty"`
-	// ShootLimits bound what each shoot of shootsDirectory takes; the agents of a shoot beyond them are refused.
+	// ShootLimits limits the lists and the memory of each shoot of shootsDirectory. Requests of agents are refused in
+	// a shoot that exceeds a limit.
 	// +optional
 	ShootLimits ShootLimits `json:"shootLimits,omitempty"`
-	// MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has
-	// no effect with shootsDirectory. Default 10m.
+	// MaxStaleness is the longest time that the watch of a kind may be silent before readiness fails; 0 means no
+	// limit. It has no effect with shootsDirectory. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
 
@@ -55,12 +57,12 @@ type NodeAgentAuthorizerConfiguration struct {
 
 // ShootLimits are the limits of a shoot.
 type ShootLimits struct {
-	// Pages limits the lists of a shoot, for each kind to as many pages of 500 objects, and what is kept of all of
-	// them to 128 KiB for each page. Default 200.
+	// Pages is the largest number of pages, of 500 objects each, that one kind of a shoot may have. The objects kept
+	// in memory are limited to 128 KiB for each page. Default 200.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Pages int32 `json:"pages,omitempty"`
-	// ListTimeout limits the time until a list is complete. Default 5m.
+	// ListTimeout is the time limit of a list. Default 5m.
 	// +optional
 	ListTimeout *metav1.Duration `json:"listTimeout,omitempty"`
 }
@@ -68,23 +70,23 @@ type ShootLimits struct {
 // Agents configures the decisions about the agents of a shoot.
 type Agents struct {
 	// MachineNamespace is the namespace of the shoot's Machines in the source cluster. Default none: agents are
-	// known by their Nodes.
+	// identified by their Nodes.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// AuthorizeWithSelectors decides by the selectors of list and watch requests for Pods: true, false, or Auto,
-	// if the shoot's API server sends them. Default false.
+	// AuthorizeWithSelectors also checks the selectors of list and watch requests for Pods: true, false, or Auto
+	// (true if the shoot's API server sends selectors). Default false.
 	// +optional
 	AuthorizeWithSelectors Selectors `json:"authorizeWithSelectors,omitempty"`
 	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodesConfiguration `json:"nodes,omitempty"`
-	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
-	// rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule,
+	// and a sample is logged. Unset keys have the values of the policy in effect. Default none.
 	// +optional
 	Shadow *Shadow `json:"shadow,omitempty"`
 }
 
-// Shadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+// Shadow is a policy that decides without any effect. Unset fields have the values of the policy in effect.
 type Shadow struct {
 	// AuthorizeWithSelectors is the value for the shadow policy.
 	// +optional
@@ -103,15 +105,17 @@ type ShadowNodes struct {
 
 // NodesConfiguration configures the rights of agents on Nodes.
 type NodesConfiguration struct {
-	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
+	// AllowWatchAll lets agents watch all Nodes, as newer agents do before their own Node is registered. Default
+	// false.
 	// +optional
 	AllowWatchAll bool `json:"allowWatchAll,omitempty"`
 }
 
-// ShootEntry is a file <name>.yaml in the folder of shoots; the name is the end of the path under which the shoot is served. The files are
-// read again when they change.
+// ShootEntry is the content of a file <name>.yaml in shootsDirectory. The shoot is served under a path that ends with
+// this name. Files are read again when they change.
 type ShootEntry struct {
-	// TargetClientConnection is the connection to the shoot; a relative path of its kubeconfig starts at the folder.
+	// TargetClientConnection is the connection to the shoot. A relative path of its kubeconfig is relative to
+	// shootsDirectory.
 	TargetClientConnection ClientConnection `json:"targetClientConnection,omitempty"`
 
 	Agents `json:",inline"`

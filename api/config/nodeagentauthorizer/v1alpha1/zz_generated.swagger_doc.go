@@ -4,10 +4,10 @@ package v1alpha1
 
 var map_Agents = map[string]string{
 	"":                       "Agents configures the decisions about the agents of a shoot.",
-	"machineNamespace":       "MachineNamespace is the namespace of the shoot's Machines in the source cluster. Default none: agents are known by their Nodes.",
-	"authorizeWithSelectors": "AuthorizeWithSelectors decides by the selectors of list and watch requests for Pods: true, false, or Auto, if the shoot's API server sends them. Default false.",
+	"machineNamespace":       "MachineNamespace is the namespace of the shoot's Machines in the source cluster. Default none: agents are identified by their Nodes.",
+	"authorizeWithSelectors": "AuthorizeWithSelectors also checks the selectors of list and watch requests for Pods: true, false, or Auto (true if the shoot's API server sends selectors). Default false.",
 	"nodes":                  "Nodes configures the rights of agents on Nodes.",
-	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
+	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys have the values of the policy in effect. Default none.",
 }
 
 func (Agents) SwaggerDoc() map[string]string {
@@ -27,15 +27,15 @@ func (ClientConnection) SwaggerDoc() map[string]string {
 
 var map_NodeAgentAuthorizerConfiguration = map[string]string{
 	"":                       "NodeAgentAuthorizerConfiguration is the configuration file of node-agent-authorizer (NAA-2).",
-	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the Machines, with machineNamespace only.",
-	"targetClientConnection": "TargetClientConnection is the connection to the shoot, without shootsDirectory only.",
+	"sourceClientConnection": "SourceClientConnection is the connection to the cluster with the Machines. It is used only with machineNamespace.",
+	"targetClientConnection": "TargetClientConnection is the connection to the shoot. It is used only without shootsDirectory.",
 	"server":                 "Server configures the ports.",
 	"debugging":              "Debugging enables profiling and debug endpoints.",
 	"logLevel":               "LogLevel is debug, info or error. Default info.",
 	"logFormat":              "LogFormat is json or text. Default json.",
 	"shootsDirectory":        "ShootsDirectory is a folder with a ShootEntry for each shoot, if the process serves several.",
-	"shootLimits":            "ShootLimits bound what each shoot of shootsDirectory takes; the agents of a shoot beyond them are refused.",
-	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. It has no effect with shootsDirectory. Default 10m.",
+	"shootLimits":            "ShootLimits limits the lists and the memory of each shoot of shootsDirectory. Requests of agents are refused in a shoot that exceeds a limit.",
+	"maxStaleness":           "MaxStaleness is the longest time that the watch of a kind may be silent before readiness fails; 0 means no limit. It has no effect with shootsDirectory. Default 10m.",
 }
 
 func (NodeAgentAuthorizerConfiguration) SwaggerDoc() map[string]string {
@@ -44,7 +44,7 @@ func (NodeAgentAuthorizerConfiguration) SwaggerDoc() map[string]string {
 
 var map_NodesConfiguration = map[string]string{
 	"":              "NodesConfiguration configures the rights of agents on Nodes.",
-	"allowWatchAll": "AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.",
+	"allowWatchAll": "AllowWatchAll lets agents watch all Nodes, as newer agents do before their own Node is registered. Default false.",
 }
 
 func (NodesConfiguration) SwaggerDoc() map[string]string {
@@ -63,7 +63,7 @@ func (ServerConfiguration) SwaggerDoc() map[string]string {
 }
 
 var map_Shadow = map[string]string{
-	"":                       "Shadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
+	"":                       "Shadow is a policy that decides without any effect. Unset fields have the values of the policy in effect.",
 	"authorizeWithSelectors": "AuthorizeWithSelectors is the value for the shadow policy.",
 	"nodes":                  "Nodes configures the shadow policy.",
 }
@@ -82,8 +82,8 @@ func (ShadowNodes) SwaggerDoc() map[string]string {
 }
 
 var map_ShootEntry = map[string]string{
-	"":                       "ShootEntry is a file <name>.yaml in the folder of shoots; the name is the end of the path under which the shoot is served. The files are read again when they change.",
-	"targetClientConnection": "TargetClientConnection is the connection to the shoot; a relative path of its kubeconfig starts at the folder.",
+	"":                       "ShootEntry is the content of a file <name>.yaml in shootsDirectory. The shoot is served under a path that ends with this name. Files are read again when they change.",
+	"targetClientConnection": "TargetClientConnection is the connection to the shoot. A relative path of its kubeconfig is relative to shootsDirectory.",
 }
 
 func (ShootEntry) SwaggerDoc() map[string]string {
@@ -92,8 +92,8 @@ func (ShootEntry) SwaggerDoc() map[string]string {
 
 var map_ShootLimits = map[string]string{
 	"":            "ShootLimits are the limits of a shoot.",
-	"pages":       "Pages limits the lists of a shoot, for each kind to as many pages of 500 objects, and what is kept of all of them to 128 KiB for each page. Default 200.",
-	"listTimeout": "ListTimeout limits the time until a list is complete. Default 5m.",
+	"pages":       "Pages is the largest number of pages, of 500 objects each, that one kind of a shoot may have. The objects kept in memory are limited to 128 KiB for each page. Default 200.",
+	"listTimeout": "ListTimeout is the time limit of a list. Default 5m.",
 }
 
 func (ShootLimits) SwaggerDoc() map[string]string {

@@ -4,7 +4,8 @@ import (
 	shared "github.com/espalier-project/espalier/api/config/shared/v1alpha1"
 )
 
-// Aliases are keys of older configurations and of documents, and the keys that they stand for (contract, operations 1.8).
+// Aliases are keys of older configurations and of the documentation, with the keys that they stand for (contract,
+// operations 1.8).
 var Aliases = []shared.Alias{
 	{Old: "controllers.managedResources", New: "controllers.managedResource", Silent: true},
 	{Old: "controllers.kubeletCSRApprover", New: "controllers.csrApprover", EmptyIsUnset: []string{"machineNamespace"}},

@@ -1,11 +1,13 @@
 // Package v1alpha1 is the component configuration of resource-manager,
 // resourcemanager.config.gardener.cloud/v1alpha1 ResourceManagerConfiguration: types, defaults and validation.
 //
-// A file has apiVersion and kind; each other field that is unset gets the default that its comment names. Durations are texts as Go's
-// time.ParseDuration takes them, such as 90s or 10m; sizes are quantities, such as 64Mi. Administrators write the file, or a chart does.
+// A file has apiVersion and kind. The comment of each other field names its default, if it has one. Durations are
+// strings in the format of Go's time.ParseDuration, such as 90s or 10m; sizes are quantities, such as 64Mi. An
+// administrator writes the file, or a chart renders it.
 //
-// SetDefaults sets the defaults of a decoded file, and Validate returns all faults of the result, each with the path of its field. Profiles
-// are other defaults by name, and Aliases the older keys that a file may have. A file with unknown keys is read; the process logs a warning for each.
+// SetDefaults sets the defaults of a decoded file, and Validate returns all errors of the result, each with the path
+// of its field. Profiles are named sets of other defaults, and Aliases are the older keys that a file may have.
+// Unknown keys in a file are no error; the process logs a warning for each.
 //
 // +kubebuilder:object:generate=true
 package v1alpha1

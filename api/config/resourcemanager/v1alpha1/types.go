@@ -12,11 +12,13 @@ const (
 	APIVersion = "resourcemanager.config.gardener.cloud/v1alpha1"
 	// Kind is the kind of configuration files.
 	Kind = "ResourceManagerConfiguration"
-	// DefaultResourceClass is the class of an instance that names none.
+	// DefaultResourceClass is the class of an instance whose configuration sets none.
 	DefaultResourceClass = "resources"
-	// ClusterIDFromCluster as clusterID: the ConfigMap kube-system/cluster-identity has it, and must exist.
+	// ClusterIDFromCluster is the clusterID that is replaced by the ID in the ConfigMap kube-system/cluster-identity,
+	// which must exist.
 	ClusterIDFromCluster = "<cluster>"
-	// ClusterIDDefault as clusterID: the ConfigMap kube-system/cluster-identity has it, or there is none.
+	// ClusterIDDefault is the clusterID that is replaced by the ID in the ConfigMap kube-system/cluster-identity, or
+	// by nothing if that does not exist.
 	ClusterIDDefault = "<default>"
 )
 
@@ -70,8 +72,8 @@ type ServerConfiguration struct {
 
 // ControllerConfiguration configures the controllers (contract, operations 1.6).
 type ControllerConfiguration struct {
-	// ClusterID is the first part of the origin annotation: a literal, "<cluster>" or "<default>" (ConfigMap
-	// kube-system/cluster-identity of the source), or empty.
+	// ClusterID is the first part of the origin annotation: a literal, empty, or "<cluster>" or "<default>", which
+	// read it from the ConfigMap kube-system/cluster-identity of the source.
 	// +optional
 	ClusterID *string `json:"clusterID,omitempty"`
 	// ResourceClass is the class of the served ManagedResources; "*" means every class. Default resources.
@@ -133,8 +135,8 @@ type GarbageCollectorControllerConfig struct {
 	// MinimumAge is the age from which an object is collected. Default 10m when enabled.
 	// +optional
 	MinimumAge *metav1.Duration `json:"minimumAge,omitempty"`
-	// ScanPodSpecs also keeps objects that specs of Pods and of Pod templates name without an annotation. Default true
-	// when enabled.
+	// ScanPodSpecs also keeps objects that the spec of a Pod or Pod template refers to without a reference
+	// annotation. Default true when enabled.
 	// +optional
 	ScanPodSpecs *bool `json:"scanPodSpecs,omitempty"`
 }
@@ -151,8 +153,8 @@ type TokenRequestorControllerConfig struct {
 	// shoot under profile gardener.
 	// +optional
 	Class *string `json:"class,omitempty"`
-	// ReviewTokens has the target review existing tokens, and renews those that it rejects. Default true when
-	// enabled.
+	// ReviewTokens sends existing tokens to the target for review, and renews those that it rejects. Default true
+	// when enabled.
 	// +optional
 	ReviewTokens *bool `json:"reviewTokens,omitempty"`
 }
@@ -182,15 +184,15 @@ type CSRApproverControllerConfig struct {
 	// MachineNamespace is the namespace of the Machines in the source cluster. Default none.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// StrictBootstrap refuses a bootstrap token once the Machine has the label node; else once that Node exists.
-	// Default false.
+	// StrictBootstrap refuses a bootstrap token once the Machine has the label node; otherwise it is refused once
+	// that Node exists. Default false.
 	// +optional
 	StrictBootstrap *bool `json:"strictBootstrap,omitempty"`
-	// BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too: any kubelet can take
+	// BootstrapByKubelet lets kubelets request the first certificate of a node agent, too: any kubelet can then take
 	// the identity of a machine without a Node. Default false.
 	// +optional
 	BootstrapByKubelet *bool `json:"bootstrapByKubelet,omitempty"`
-	// NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for certificates of
+	// NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent request certificates of
 	// machines with Nodes. Default true.
 	// +optional
 	NodeAgentServiceAccount *bool `json:"nodeAgentServiceAccount,omitempty"`
@@ -245,12 +247,13 @@ type ManagedResourceControllerConfig struct {
 	MassDeletion MassDeletionConfig `json:"massDeletion"`
 }
 
-// MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of ten or more objects that are half or more of those of a
-// ManagedResource, or all of one Secret or of one key of a Secret, and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.
+// MassDeletionConfig configures the brake on deletions that may be an accident, because the manifests vanished: of
+// ten or more objects that are at least half of the objects of a ManagedResource, or all objects of one Secret or of
+// one key of a Secret; and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.
 type MassDeletionConfig struct {
-	// Wait is the time that a deletion that may be an accident waits for its manifests, unless the annotation
-	// resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: it is only
-	// reported.
+	// Wait is the time for which such a deletion is delayed, so that the manifests can return, unless the annotation
+	// resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: the deletion
+	// is only reported.
 	// +optional
 	Wait *metav1.Duration `json:"wait,omitempty"`
 }
@@ -263,7 +266,7 @@ type NetworkPolicyControllerConfig struct {
 	// ConcurrentSyncs is the number of workers. Default 5 when enabled.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// NamespaceSelectors select the served namespaces, OR-ed. Empty means all.
+	// NamespaceSelectors select the served namespaces: those that match at least one. Empty means all.
 	// +optional
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// IngressControllerSelector configures the Pods of the ingress controller.
@@ -362,8 +365,9 @@ type WebhookConfiguration struct {
 	// VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.
 	// +optional
 	VPAInPlaceUpdates WebhookSwitch `json:"vpaInPlaceUpdates,omitempty"`
-	// OnlyReport are the names of webhooks that only report refusals, by a warning, an audit annotation, a metric
-	// and a line of the log: crd-deletion-protection, extension-validation. Default none.
+	// OnlyReport lists the webhooks that allow requests that they would refuse, and only report them: by a warning,
+	// an audit annotation, a metric and a log line. Possible are crd-deletion-protection and extension-validation.
+	// Default none.
 	// +optional
 	OnlyReport []string `json:"onlyReport,omitempty"`
 }
@@ -380,7 +384,7 @@ type EndpointSliceHintsWebhookConfig struct {
 	// Enabled switches the webhook on. Default false.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// Force sets hints from Kubernetes 1.32 on, too, where Services have the field trafficDistribution. Default
+	// Force also sets hints in Kubernetes 1.32 and later, where Services have the field trafficDistribution. Default
 	// false.
 	// +optional
 	Force bool `json:"force,omitempty"`
@@ -459,23 +463,24 @@ type NodeAgentAuthorizerWebhookConfig struct {
 	// MachineNamespace is the namespace of the Machines in the source cluster. Default none.
 	// +optional
 	MachineNamespace *string `json:"machineNamespace,omitempty"`
-	// AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.
+	// AuthorizeWithSelectors also checks the selectors of list and watch requests. Default false.
 	// +optional
 	AuthorizeWithSelectors *bool `json:"authorizeWithSelectors,omitempty"`
 	// Nodes configures the rights of agents on Nodes.
 	// +optional
 	Nodes NodeAgentAuthorizerNodes `json:"nodes,omitempty"`
-	// MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. Default
-	// 10m.
+	// MaxStaleness is the longest time that the watch of a kind may be silent before readiness fails; 0 means no
+	// limit. Default 10m.
 	// +optional
 	MaxStaleness *metav1.Duration `json:"maxStaleness,omitempty"`
-	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by
-	// rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.
+	// Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule,
+	// and a sample is logged. Unset keys have the values of the policy in effect. Default none.
 	// +optional
 	Shadow *NodeAgentAuthorizerShadow `json:"shadow,omitempty"`
 }
 
-// NodeAgentAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.
+// NodeAgentAuthorizerShadow is a policy that decides without any effect. Unset fields have the values of the policy
+// in effect.
 type NodeAgentAuthorizerShadow struct {
 	// AuthorizeWithSelectors is the value for the shadow policy.
 	// +optional
@@ -494,7 +499,8 @@ type NodeAgentAuthorizerShadowNodes struct {
 
 // NodeAgentAuthorizerNodes configures the rights of agents on Nodes.
 type NodeAgentAuthorizerNodes struct {
-	// AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.
+	// AllowWatchAll lets agents watch all Nodes, as newer agents do before their own Node is registered. Default
+	// false.
 	// +optional
 	AllowWatchAll bool `json:"allowWatchAll,omitempty"`
 }

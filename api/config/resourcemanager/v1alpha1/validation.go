@@ -16,7 +16,7 @@ import (
 
 const minSyncPeriod = 15 * time.Second
 
-// Validate returns every fault of a defaulted configuration, in the order clients, leader election, server, log,
+// Validate returns every error of a defaulted configuration, in the order clients, leader election, server, log,
 // controllers, webhooks (CFG-7).
 func Validate(c *ResourceManagerConfiguration) field.ErrorList {
 	var all field.ErrorList
@@ -56,7 +56,7 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 	if c.ResourceClass == nil || *c.ResourceClass == "" {
 		all = append(all, field.Required(path.Child("resourceClass"), "must provide a resource class"))
 	} else if *c.ResourceClass != "*" {
-		// The class is the end of a finalizer's name.
+		// The class becomes the end of a finalizer's name.
 		for _, msg := range validation.IsQualifiedName("resources.gardener.cloud/gardener-resource-manager-" + *c.ResourceClass) {
 			all = append(all, field.Invalid(path.Child("resourceClass"), *c.ResourceClass, msg))
 		}
@@ -74,7 +74,7 @@ func validateControllers(c *ControllerConfiguration, tokenInvalidatorWebhook boo
 		all = append(all, workers(c.CSRApprover.ConcurrentSyncs, path.Child("csrApprover"))...)
 		all = append(all, machineNamespace(c.CSRApprover.MachineNamespace, path.Child("csrApprover"))...)
 	}
-	// The printed path is the plural one, as operators know it from the documents (CFG-10).
+	// Error messages have the plural path, as the documentation does (CFG-10).
 	managedResources := path.Child("managedResources")
 	all = append(all, workers(c.ManagedResource.ConcurrentSyncs, managedResources)...)
 	all = append(all, syncPeriod(c.ManagedResource.SyncPeriod, managedResources.Child("syncPeriod"))...)
@@ -179,7 +179,7 @@ func validateWebhooks(w *WebhookConfiguration, path *field.Path) field.ErrorList
 	return append(all, shared.ValidateOnlyReport(w.OnlyReport, Judging(), path.Child("onlyReport"))...)
 }
 
-// Judging are the names of the webhooks that refuse requests and change nothing.
+// Judging returns the names of the webhooks that allow or refuse requests and change nothing.
 func Judging() []string { return []string{"crd-deletion-protection", "extension-validation"} }
 
 func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {

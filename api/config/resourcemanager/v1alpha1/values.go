@@ -4,9 +4,9 @@ package v1alpha1
 type AlwaysUpdateScope string
 
 const (
-	// AlwaysUpdateAll has all objects written.
+	// AlwaysUpdateAll updates all objects.
 	AlwaysUpdateAll AlwaysUpdateScope = "All"
-	// AlwaysUpdateUnwatched has those written that no watch covers.
+	// AlwaysUpdateUnwatched updates only the objects that no watch covers.
 	AlwaysUpdateUnwatched AlwaysUpdateScope = "Unwatched"
 )
 

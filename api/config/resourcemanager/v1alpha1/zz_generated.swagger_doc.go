@@ -7,9 +7,9 @@ var map_CSRApproverControllerConfig = map[string]string{
 	"enabled":                 "Enabled switches the controller on. Default false.",
 	"concurrentSyncs":         "ConcurrentSyncs is the number of workers. Default 1 when enabled.",
 	"machineNamespace":        "MachineNamespace is the namespace of the Machines in the source cluster. Default none.",
-	"strictBootstrap":         "StrictBootstrap refuses a bootstrap token once the Machine has the label node; else once that Node exists. Default false.",
-	"bootstrapByKubelet":      "BootstrapByKubelet lets kubelets ask for the first certificate of a node agent, too: any kubelet can take the identity of a machine without a Node. Default false.",
-	"nodeAgentServiceAccount": "NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent ask for certificates of machines with Nodes. Default true.",
+	"strictBootstrap":         "StrictBootstrap refuses a bootstrap token once the Machine has the label node; otherwise it is refused once that Node exists. Default false.",
+	"bootstrapByKubelet":      "BootstrapByKubelet lets kubelets request the first certificate of a node agent, too: any kubelet can then take the identity of a machine without a Node. Default false.",
+	"nodeAgentServiceAccount": "NodeAgentServiceAccount lets the ServiceAccount kube-system/gardener-node-agent request certificates of machines with Nodes. Default true.",
 }
 
 func (CSRApproverControllerConfig) SwaggerDoc() map[string]string {
@@ -18,7 +18,7 @@ func (CSRApproverControllerConfig) SwaggerDoc() map[string]string {
 
 var map_ControllerConfiguration = map[string]string{
 	"":                             "ControllerConfiguration configures the controllers (contract, operations 1.6).",
-	"clusterID":                    "ClusterID is the first part of the origin annotation: a literal, \"<cluster>\" or \"<default>\" (ConfigMap kube-system/cluster-identity of the source), or empty.",
+	"clusterID":                    "ClusterID is the first part of the origin annotation: a literal, empty, or \"<cluster>\" or \"<default>\", which read it from the ConfigMap kube-system/cluster-identity of the source.",
 	"resourceClass":                "ResourceClass is the class of the served ManagedResources; \"*\" means every class. Default resources.",
 	"cacheSyncTimeout":             "CacheSyncTimeout limits the wait of a controller for its caches at start. Default 2m.",
 	"garbageCollector":             "GarbageCollector configures the garbage collector.",
@@ -40,7 +40,7 @@ func (ControllerConfiguration) SwaggerDoc() map[string]string {
 var map_EndpointSliceHintsWebhookConfig = map[string]string{
 	"":        "EndpointSliceHintsWebhookConfig configures the endpoint-slice-hints webhook.",
 	"enabled": "Enabled switches the webhook on. Default false.",
-	"force":   "Force sets hints from Kubernetes 1.32 on, too, where Services have the field trafficDistribution. Default false.",
+	"force":   "Force also sets hints in Kubernetes 1.32 and later, where Services have the field trafficDistribution. Default false.",
 }
 
 func (EndpointSliceHintsWebhookConfig) SwaggerDoc() map[string]string {
@@ -52,7 +52,7 @@ var map_GarbageCollectorControllerConfig = map[string]string{
 	"enabled":      "Enabled switches the controller on. Default false.",
 	"syncPeriod":   "SyncPeriod is the time between two collections, at least 15s. Default 1h when enabled.",
 	"minimumAge":   "MinimumAge is the age from which an object is collected. Default 10m when enabled.",
-	"scanPodSpecs": "ScanPodSpecs also keeps objects that specs of Pods and of Pod templates name without an annotation. Default true when enabled.",
+	"scanPodSpecs": "ScanPodSpecs also keeps objects that the spec of a Pod or Pod template refers to without a reference annotation. Default true when enabled.",
 }
 
 func (GarbageCollectorControllerConfig) SwaggerDoc() map[string]string {
@@ -123,8 +123,8 @@ func (ManagedResourceControllerConfig) SwaggerDoc() map[string]string {
 }
 
 var map_MassDeletionConfig = map[string]string{
-	"":     "MassDeletionConfig configures the brake on the deletion of objects whose manifests vanished: of ten or more objects that are half or more of those of a ManagedResource, or all of one Secret or of one key of a Secret, and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.",
-	"wait": "Wait is the time that a deletion that may be an accident waits for its manifests, unless the annotation resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: it is only reported.",
+	"":     "MassDeletionConfig configures the brake on deletions that may be an accident, because the manifests vanished: of ten or more objects that are at least half of the objects of a ManagedResource, or all objects of one Secret or of one key of a Secret; and of any CustomResourceDefinition, Namespace, PersistentVolume or PersistentVolumeClaim.",
+	"wait": "Wait is the time for which such a deletion is delayed, so that the manifests can return, unless the annotation resources.gardener.cloud/confirm-deletion confirms it. Default 10m, and 0 under profile gardener: the deletion is only reported.",
 }
 
 func (MassDeletionConfig) SwaggerDoc() map[string]string {
@@ -135,7 +135,7 @@ var map_NetworkPolicyControllerConfig = map[string]string{
 	"":                          "NetworkPolicyControllerConfig configures the controller that derives NetworkPolicies from Services.",
 	"enabled":                   "Enabled switches the controller on. Default false.",
 	"concurrentSyncs":           "ConcurrentSyncs is the number of workers. Default 5 when enabled.",
-	"namespaceSelectors":        "NamespaceSelectors select the served namespaces, OR-ed. Empty means all.",
+	"namespaceSelectors":        "NamespaceSelectors select the served namespaces: those that match at least one. Empty means all.",
 	"ingressControllerSelector": "IngressControllerSelector configures the Pods of the ingress controller.",
 	"onlyForExistingPods":       "OnlyForExistingPods creates policies only where a Pod with their label exists. Default false.",
 	"descriptionFormat":         "DescriptionFormat is the form of selectors in the annotation gardener.cloud/description: Labels (map[k:v]) or Selector ({map[k:v] []}, as Gardener v1.150.0-dev (b312835d) writes). Default Labels.",
@@ -147,7 +147,7 @@ func (NetworkPolicyControllerConfig) SwaggerDoc() map[string]string {
 
 var map_NodeAgentAuthorizerNodes = map[string]string{
 	"":              "NodeAgentAuthorizerNodes configures the rights of agents on Nodes.",
-	"allowWatchAll": "AllowWatchAll lets agents watch all Nodes, as newer agents do before theirs is registered. Default false.",
+	"allowWatchAll": "AllowWatchAll lets agents watch all Nodes, as newer agents do before their own Node is registered. Default false.",
 }
 
 func (NodeAgentAuthorizerNodes) SwaggerDoc() map[string]string {
@@ -155,7 +155,7 @@ func (NodeAgentAuthorizerNodes) SwaggerDoc() map[string]string {
 }
 
 var map_NodeAgentAuthorizerShadow = map[string]string{
-	"":                       "NodeAgentAuthorizerShadow is a policy that decides without any effect. A field that is unset is as in the policy that answers.",
+	"":                       "NodeAgentAuthorizerShadow is a policy that decides without any effect. Unset fields have the values of the policy in effect.",
 	"authorizeWithSelectors": "AuthorizeWithSelectors is the value for the shadow policy.",
 	"nodes":                  "Nodes configures the shadow policy.",
 }
@@ -177,10 +177,10 @@ var map_NodeAgentAuthorizerWebhookConfig = map[string]string{
 	"":                       "NodeAgentAuthorizerWebhookConfig configures the node-agent authorizer.",
 	"enabled":                "Enabled switches the webhook on. Default false.",
 	"machineNamespace":       "MachineNamespace is the namespace of the Machines in the source cluster. Default none.",
-	"authorizeWithSelectors": "AuthorizeWithSelectors also decides by the selectors of list and watch requests. Default false.",
+	"authorizeWithSelectors": "AuthorizeWithSelectors also checks the selectors of list and watch requests. Default false.",
 	"nodes":                  "Nodes configures the rights of agents on Nodes.",
-	"maxStaleness":           "MaxStaleness limits the time without news of a kind, after which readiness fails; 0 means no limit. Default 10m.",
-	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys are those of the policy that answers. Default none.",
+	"maxStaleness":           "MaxStaleness is the longest time that the watch of a kind may be silent before readiness fails; 0 means no limit. Default 10m.",
+	"shadow":                 "Shadow is a second policy that decides each request without effect: decisions that differ are counted by rule, and a sample is logged. Unset keys have the values of the policy in effect. Default none.",
 }
 
 func (NodeAgentAuthorizerWebhookConfig) SwaggerDoc() map[string]string {
@@ -284,7 +284,7 @@ var map_TokenRequestorControllerConfig = map[string]string{
 	"enabled":         "Enabled switches the controller on. Default false.",
 	"concurrentSyncs": "ConcurrentSyncs is the number of workers. Default 5 when enabled.",
 	"class":           "Class is the label resources.gardener.cloud/class of the served Secrets; empty means all. Default empty, and shoot under profile gardener.",
-	"reviewTokens":    "ReviewTokens has the target review existing tokens, and renews those that it rejects. Default true when enabled.",
+	"reviewTokens":    "ReviewTokens sends existing tokens to the target for review, and renews those that it rejects. Default true when enabled.",
 }
 
 func (TokenRequestorControllerConfig) SwaggerDoc() map[string]string {
@@ -308,7 +308,7 @@ var map_WebhookConfiguration = map[string]string{
 	"seccompProfile":                "SeccompProfile sets the seccomp profile of Pods.",
 	"tokenInvalidator":              "TokenInvalidator invalidates static ServiceAccount tokens at admission.",
 	"vpaInPlaceUpdates":             "VPAInPlaceUpdates sets the update mode of VerticalPodAutoscalers.",
-	"onlyReport":                    "OnlyReport are the names of webhooks that only report refusals, by a warning, an audit annotation, a metric and a line of the log: crd-deletion-protection, extension-validation. Default none.",
+	"onlyReport":                    "OnlyReport lists the webhooks that allow requests that they would refuse, and only report them: by a warning, an audit annotation, a metric and a log line. Possible are crd-deletion-protection and extension-validation. Default none.",
 }
 
 func (WebhookConfiguration) SwaggerDoc() map[string]string {

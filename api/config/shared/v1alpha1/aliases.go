@@ -14,16 +14,16 @@ type Alias struct {
 	Old string
 	// New is the path of the key that it stands for, "" if it has no effect any more.
 	New string
-	// Dropped is the reason why it has none.
+	// Dropped is the reason why the key has no effect.
 	Dropped string
-	// EmptyIsUnset are keys below Old where an empty string means that nothing is set.
+	// EmptyIsUnset are the keys below Old whose value counts as unset if it is an empty string.
 	EmptyIsUnset []string
 	// Silent aliases are documented spellings and cause no warning.
 	Silent bool
 }
 
-// ResolveAliases rewrites a decoded configuration file to the present keys. A key under both spellings with different values
-// is an error that names both; every older key is a warning.
+// ResolveAliases rewrites a decoded configuration file to the present keys. It warns of every older key, and returns
+// an error if a file has different values under both spellings of a key.
 func ResolveAliases(file map[string]any, aliases []Alias) (warnings []string, errs field.ErrorList) {
 	for _, alias := range aliases {
 		value, found := cut(file, strings.Split(alias.Old, "."))
@@ -71,7 +71,7 @@ func cut(section map[string]any, path []string) (any, bool) {
 	return value, found && value != nil
 }
 
-// graft merges a value in at a path and returns the key of the first difference to the existing value.
+// graft merges a value into a section at a path, and returns the key of the first difference from the existing value.
 func graft(section map[string]any, path []string, value any) string {
 	for _, key := range path[:len(path)-1] {
 		next, ok := section[key].(map[string]any)

@@ -52,7 +52,8 @@ type LeaderElection struct {
 	// LeaderElect switches the election on. Default true.
 	// +optional
 	LeaderElect *bool `json:"leaderElect,omitempty"`
-	// LeaseDuration is the time that others wait before they take over. Default 15s.
+	// LeaseDuration is the time that other instances wait, after the last renewal, before they take over. Default
+	// 15s.
 	// +optional
 	LeaseDuration metav1.Duration `json:"leaseDuration,omitempty"`
 	// RenewDeadline is the time after which a leader that cannot renew gives up. Default 10s.
@@ -99,8 +100,8 @@ type TLSServer struct {
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
 	// ClientCAFile is a file with the CAs (PEM) of client certificates of API servers; it is read again when it
-	// changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no
-	// certificate is needed.
+	// changes. Other clients get 401 from authorizers, webhooks and pages that need no token. If it is empty, clients
+	// need no certificate.
 	// +optional
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
@@ -121,10 +122,10 @@ type Debugging struct {
 
 // Authentication configures access to metrics and debug endpoints.
 type Authentication struct {
-	// Enabled serves the metrics port with TLS, by the certificate of the webhooks, and only to tokens for which
-	// the API server of the source or garden allows the path as a nonResourceURL. Profiles, /debug/config and
-	// /debug/log-level, which sets the log level, come with it, and debug pages on the webhooks' port ask for the
-	// same. Default false.
+	// Enabled serves the metrics port with TLS, using the certificate of the webhooks, and only to tokens for which
+	// the API server of the source or garden allows the path as a nonResourceURL. It also serves profiles,
+	// /debug/config and /debug/log-level, which sets the log level. Debug pages on the webhooks' port then need such
+	// a token, too. Default false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 }

@@ -89,7 +89,7 @@ func ValidateLog(level, format string) field.ErrorList {
 	return all
 }
 
-// ValidateOnlyReport validates the names of webhooks that only report: each names a judging webhook, once.
+// ValidateOnlyReport requires that each listed name is in judging, and is listed once.
 func ValidateOnlyReport(listed, judging []string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	for i, name := range listed {

@@ -6,8 +6,8 @@ var map_Alias = map[string]string{
 	"":             "Alias is an older or misspelt key of a configuration file.",
 	"Old":          "Old is the path of the key.",
 	"New":          "New is the path of the key that it stands for, \"\" if it has no effect any more.",
-	"Dropped":      "Dropped is the reason why it has none.",
-	"EmptyIsUnset": "EmptyIsUnset are keys below Old where an empty string means that nothing is set.",
+	"Dropped":      "Dropped is the reason why the key has no effect.",
+	"EmptyIsUnset": "EmptyIsUnset are the keys below Old whose value counts as unset if it is an empty string.",
 	"Silent":       "Silent aliases are documented spellings and cause no warning.",
 }
 
@@ -17,7 +17,7 @@ func (Alias) SwaggerDoc() map[string]string {
 
 var map_Authentication = map[string]string{
 	"":        "Authentication configures access to metrics and debug endpoints.",
-	"enabled": "Enabled serves the metrics port with TLS, by the certificate of the webhooks, and only to tokens for which the API server of the source or garden allows the path as a nonResourceURL. Profiles, /debug/config and /debug/log-level, which sets the log level, come with it, and debug pages on the webhooks' port ask for the same. Default false.",
+	"enabled": "Enabled serves the metrics port with TLS, using the certificate of the webhooks, and only to tokens for which the API server of the source or garden allows the path as a nonResourceURL. It also serves profiles, /debug/config and /debug/log-level, which sets the log level. Debug pages on the webhooks' port then need such a token, too. Default false.",
 }
 
 func (Authentication) SwaggerDoc() map[string]string {
@@ -64,7 +64,7 @@ func (HTTPSServer) SwaggerDoc() map[string]string {
 var map_LeaderElection = map[string]string{
 	"":                  "LeaderElection configures the election among several instances (contract, operations 1.4).",
 	"leaderElect":       "LeaderElect switches the election on. Default true.",
-	"leaseDuration":     "LeaseDuration is the time that others wait before they take over. Default 15s.",
+	"leaseDuration":     "LeaseDuration is the time that other instances wait, after the last renewal, before they take over. Default 15s.",
 	"renewDeadline":     "RenewDeadline is the time after which a leader that cannot renew gives up. Default 10s.",
 	"retryPeriod":       "RetryPeriod is the time between two attempts. Default 2s.",
 	"resourceLock":      "ResourceLock is the kind of the lock; only leases is supported. Default leases.",
@@ -89,7 +89,7 @@ func (Server) SwaggerDoc() map[string]string {
 var map_TLSServer = map[string]string{
 	"":              "TLSServer configures the certificate of a server.",
 	"serverCertDir": "ServerCertDir is the folder with tls.crt and tls.key; both are read again when they change. Default <temp dir>/k8s-webhook-server/serving-certs.",
-	"clientCAFile":  "ClientCAFile is a file with the CAs (PEM) of client certificates of API servers; it is read again when it changes. Other clients get 401 from authorizers, webhooks and pages that ask for no token. Empty: no certificate is needed.",
+	"clientCAFile":  "ClientCAFile is a file with the CAs (PEM) of client certificates of API servers; it is read again when it changes. Other clients get 401 from authorizers, webhooks and pages that need no token. If it is empty, clients need no certificate.",
 }
 
 func (TLSServer) SwaggerDoc() map[string]string {

@@ -23,11 +23,12 @@ import (
 var PrometheusKind = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
 // InjectAnnotations replaces the reference annotations of a workload, and of its templates, by annotations for its
-// present references. Other annotations stay. The additional keys are also written, with an empty value, which keeps
-// nothing (REF-3).
+// present references. It keeps other annotations. It also writes the additional keys with an empty value, which
+// refers to no object (REF-3).
 //
-// Pods, Deployments, StatefulSets, DaemonSets, Jobs and CronJobs of all versions, ManagedResources, and Prometheus objects in
-// their unstructured form are handled. Any other type is an error "unhandled object type", and the object is not changed.
+// It handles Pods, Deployments, StatefulSets, DaemonSets, Jobs and CronJobs of all versions, ManagedResources, and
+// unstructured Prometheus objects. For any other type it returns the error "unhandled object type" and does not
+// change the object.
 func InjectAnnotations(object runtime.Object, additional ...string) error {
 	h, err := holderOf(object)
 	if err != nil {
@@ -46,9 +47,9 @@ func InjectAnnotations(object runtime.Object, additional ...string) error {
 	return nil
 }
 
-// FromObject returns the references of a workload: from annotations of itself and of its templates, and from the needs
-// of its Pods. The types are those of InjectAnnotations, ReplicaSets, and ServiceAccounts, which give their Pods
-// Secrets. An error means that the references are unknown.
+// FromObject returns the references of a workload: those in its annotations and in those of its templates, and those
+// of its Pods' specs. It handles the types of InjectAnnotations, ReplicaSets, and ServiceAccounts, whose Pods use the
+// Secrets that they refer to. After an error the references are unknown.
 func FromObject(object runtime.Object) ([]Reference, error) {
 	if account, ok := object.(*corev1.ServiceAccount); ok {
 		return fromAccount(account), nil
@@ -75,10 +76,11 @@ func fromAccount(account *corev1.ServiceAccount) []Reference {
 	return append(w.found, FromAnnotations(account.Annotations)...)
 }
 
-// holder is an object that refers to others, in the form in which all kinds are the same.
+// holder is an object with references, in a form that is the same for all kinds.
 type holder struct {
 	references []Reference
-	// present are all its annotations, its own and those of its templates; annotations replaces those for references there.
+	// present are the annotations of the object and of its templates; annotations are functions that replace the
+	// reference annotations among them.
 	present     []map[string]string
 	annotations []func(wanted map[string]string)
 }
@@ -93,7 +95,7 @@ func (h *holder) template(t *corev1.PodTemplateSpec) {
 	h.at(&t.Annotations)
 }
 
-// replaced returns annotations without those for references, and with the wanted ones.
+// replaced returns a copy of annotations in which the wanted ones replace those for references.
 func replaced(annotations, wanted map[string]string) map[string]string {
 	result := maps.Clone(annotations)
 	maps.DeleteFunc(result, func(key, _ string) bool {

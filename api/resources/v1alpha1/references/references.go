@@ -1,12 +1,12 @@
 // Package references is for programs that deploy ConfigMaps and Secrets which the garbage collector of resource-manager collects.
 //
-// Such objects are immutable, have a name of their own for each content, and the label
+// Such objects are immutable, have a different name for each content, and the label
 // resources.gardener.cloud/garbage-collectable-reference: "true". Annotations of a workload name the objects that it
 // needs; InjectAnnotations writes them:
 //
 //	reference.resources.gardener.cloud/configmap-6559bc9d: test-1234
 //
-// The hash makes the key unique; nobody verifies it.
+// The hash makes the key unique; it is not verified.
 package references
 
 import (
@@ -64,8 +64,9 @@ func FromAnnotations(annotations map[string]string) []Reference {
 	return found
 }
 
-// FromPodSpec returns the ConfigMaps and Secrets that a Pod refers to: by environments of containers of all three lists, by
-// volumes of all kinds, and to pull images. Names that are empty are left out; a name can be there several times.
+// FromPodSpec returns the ConfigMaps and Secrets that a Pod refers to: in the environment of its containers, init
+// containers and ephemeral containers, in its volumes, and as image pull Secrets. Empty names are left out; a name
+// may be returned several times.
 func FromPodSpec(spec *corev1.PodSpec) []Reference {
 	w := walker{}
 	for i := range spec.InitContainers {

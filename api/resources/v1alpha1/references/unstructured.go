@@ -10,8 +10,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 )
 
-// UndecodableError reports a field of an object whose type differs from that of its kind. It repeats nothing of the
-// content.
+// UndecodableError reports a field whose type is not the one that the object's kind has. It has none of the content.
 type UndecodableError struct {
 	Kind, Namespace, Name string
 	// Field is the path of the field.
@@ -42,7 +41,8 @@ type managedResourceSpec struct {
 	SecretRefs []corev1.LocalObjectReference `json:"secretRefs"`
 }
 
-// holderOfUnstructured returns the holder that a Prometheus or a ManagedResource is. Their CRDs may be somebody else's, with any content.
+// holderOfUnstructured returns the holder for a Prometheus or a ManagedResource. Another operator may own the CRD, so
+// that the content can be anything.
 func holderOfUnstructured(o *unstructured.Unstructured) (holder, error) {
 	annotations := o.GetAnnotations()
 	h := holder{

@@ -62,7 +62,7 @@ func (w *walker) volume(v *corev1.VolumeSource) {
 	}
 }
 
-// credentials are the Secrets that volumes are mounted with.
+// credentials returns the Secrets with the credentials for mounting a volume.
 func credentials(v *corev1.VolumeSource) []*corev1.LocalObjectReference {
 	var refs []*corev1.LocalObjectReference
 	if v.CSI != nil {

@@ -11,37 +11,38 @@ import (
 	"github.com/espalier-project/espalier/internal/managedresource/meta"
 )
 
-// maxReason bounds the reason of a denial, in bytes. It names the requested subject, which may be as large as a
-// request: the condition has to fit into one object with the request, and is read by people.
+// maxReason bounds the reason of a denial, in bytes. The reason has the requested subject, which may be as large as a
+// request: the condition has to fit into one object with the request, and people read it.
 const maxReason = 1024
 
 // Outcome is the result of a decision about a request.
 type Outcome string
 
-// Outcomes.
+// The outcomes.
 const (
-	// Ignored requests are for other approvers: no condition is ever written.
+	// Ignored requests are for other approvers, and get no condition.
 	Ignored  Outcome = "ignored"
 	Approved Outcome = "approved"
 	Denied   Outcome = "denied"
 )
 
-// Decision is a decision.
+// Decision is the outcome for a request, with its reason.
 type Decision struct {
 	Outcome Outcome
-	// Subject is the subject of the certificate, as messages name it.
+	// Subject is the subject of the certificate, in the form for messages.
 	Subject string
-	// Reason is the reason, for people.
+	// Reason explains the outcome to people.
 	Reason string
 }
 
-// Rules has the configuration of the decision.
+// Rules are the configured rules of the decision.
 type Rules struct {
-	// Machines is set if there are Machines. Without them a machine is its Node (CSR-15, CSR-31).
+	// Machines is set if there are Machines. Without them, the Node takes the place of its Machine (CSR-15, CSR-31).
 	Machines bool
-	// MachineNamespace is their namespace; it is named in messages only.
+	// MachineNamespace is the namespace of the Machines. It is used in messages only.
 	MachineNamespace string
-	// StrictBootstrap refuses a bootstrap token as soon as the Machine names a Node, registered or not (C11, SW-6).
+	// StrictBootstrap refuses a bootstrap token as soon as the Machine has the name of a Node, registered or not
+	// (C11, SW-6).
 	StrictBootstrap bool
 	// BootstrapByKubelet treats kubelets like bootstrap tokens (C11, SW-5).
 	BootstrapByKubelet bool
@@ -53,13 +54,14 @@ type Rules struct {
 type View interface {
 	// Node returns the addresses of a Node, and whether there is such a Node.
 	Node(ctx context.Context, name string) (addresses []corev1.NodeAddress, found bool, err error)
-	// Machine returns the name of the Node that a Machine has become, empty if there is none yet, and whether there is such a Machine.
+	// Machine returns the name of the Node that a Machine has become, empty if there is none yet, and whether there
+	// is such a Machine.
 	Machine(ctx context.Context, name string) (node string, found bool, err error)
 	// MachinesOf returns the number of Machines that have become a Node of this name.
 	MachinesOf(ctx context.Context, node string) (int, error)
 }
 
-// Decide judges a request. An error means that it cannot be judged now; nothing follows from it (CSR-6).
+// Decide decides about a request. An error means that it cannot be decided now; the request stays as it is (CSR-6).
 func Decide(ctx context.Context, rules Rules, request *Request, view View) (Decision, error) {
 	var (
 		d       = decision{Rules: rules, Request: request, view: view}
@@ -75,7 +77,7 @@ func Decide(ctx context.Context, rules Rules, request *Request, view View) (Deci
 		subject = "gardener-node-agent"
 		reason, err = d.nodeAgent(ctx)
 	case request.Signer == certificatesv1.KubeAPIServerClientSignerName && d.names(gardenadmPrefix):
-		subject = "gardener-node-agent" // The wording of the node agent, CSR-37.
+		subject = "gardener-node-agent" // The node agent's wording, CSR-37.
 		reason = d.gardenadm()
 	default:
 		return Decision{Outcome: Ignored}, nil
@@ -102,7 +104,7 @@ func (v Decision) Condition() certificatesv1.CertificateSigningRequestCondition 
 	return c
 }
 
-// decision is a request that is being judged. Its checks return why the request is refused, empty if it is not.
+// decision is the decision about a request in progress. Its checks return the reason for a refusal, or an empty text.
 type decision struct {
 	Rules
 	*Request

@@ -17,8 +17,8 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// kubelet judges a request for a kubelet's serving certificate: the rows of 4.2 in order and, before any look-up, the
-// cases that these leave open, which no kubelet asks for (C12).
+// kubelet checks a request for a kubelet's serving certificate: the rules of section 4.2 in order and, before any
+// lookup, cases that the rules leave open and that no kubelet requests (C12).
 func (d *decision) kubelet(ctx context.Context) (string, error) {
 	name, isNode := strings.CutPrefix(d.Username, nodePrefix)
 	switch {
@@ -41,7 +41,7 @@ func (d *decision) kubelet(ctx context.Context) (string, error) {
 	return d.node(ctx, name)
 }
 
-// node compares the request with the Node that asks (CSR-14 to CSR-20).
+// node compares the request with the Node of the requester (CSR-14 to CSR-20).
 func (d *decision) node(ctx context.Context, name string) (string, error) {
 	addresses, found, err := d.findNode(ctx, name)
 	if err != nil {

@@ -20,16 +20,17 @@ const (
 	bootstrapPrefix         = "system:bootstrap:"
 )
 
-// Usages that the signers accept; they sign nothing that asks for more.
+// The usages that the signers accept. They sign no request with other usages.
 var (
 	servingUsages = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
 	clientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageKeyEncipherment, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 )
 
-// nodeAgent judges a request for a node agent's client certificate: the machine, then the user that requests it (CSR-36), then the requested certificate.
+// nodeAgent checks a request for a node agent's client certificate: the machine, then the requester (CSR-36), then
+// the requested certificate.
 func (d *decision) nodeAgent(ctx context.Context) (string, error) {
 	machine := strings.TrimPrefix(d.Subject, nodeAgentPrefix)
-	node := machine // Without Machines a machine is its Node.
+	node := machine // Without Machines, the Node has the name of the machine.
 	if d.Machines {
 		var found bool
 		var err error
@@ -49,8 +50,8 @@ func (d *decision) nodeAgent(ctx context.Context) (string, error) {
 	return d.clientCertificate(nodeAgentsGroup), nil
 }
 
-// asker judges the requester of a machine's certificate. An agent may ask for its own only, and everybody else before
-// there is a first one (CSR-32 to CSR-35).
+// asker checks the requester of a machine's certificate. A node agent may request its own certificate only, and other
+// requesters may request only the first certificate of a machine (CSR-32 to CSR-35).
 func (d *decision) asker(ctx context.Context, machine, node string) (string, error) {
 	switch {
 	case d.isBootstrap():
@@ -89,8 +90,8 @@ func (d *decision) isBootstrap() bool {
 	return strings.HasPrefix(d.Username, bootstrapPrefix) || d.BootstrapByKubelet && strings.HasPrefix(d.Username, nodePrefix)
 }
 
-// clientCertificate judges the requested groups: none but that of agents, where none is also fine; a bootstrap token
-// could get into any group otherwise.
+// clientCertificate checks the requested groups: only the group of node agents, or no group, is allowed. Otherwise a
+// bootstrap token could get a certificate of any group.
 func (d *decision) clientCertificate(group string) string {
 	if len(d.Organization) > 0 && !slices.Equal(d.Organization, []string{group}) {
 		return fmt.Sprintf("organization in CSR is neither empty nor %q", group)
@@ -101,7 +102,7 @@ func (d *decision) clientCertificate(group string) string {
 	return usages(d.Usages, clientUsages, certificatesv1.UsageClientAuth)
 }
 
-// gardenadm judges a request for the client certificate of gardenadm in a self-hosted shoot (CSR-37).
+// gardenadm checks a request for the client certificate of gardenadm in a self-hosted shoot (CSR-37).
 func (d *decision) gardenadm() string {
 	if !strings.HasPrefix(d.Username, bootstrapPrefix) {
 		return fmt.Sprintf("username %q is not allowed to create CSRs for a gardenadm client", d.Username)
@@ -112,7 +113,7 @@ func (d *decision) gardenadm() string {
 	return d.clientCertificate(gardenadmGroup)
 }
 
-// findNode looks for a Node. A text that cannot be the name of an object names no Node.
+// findNode looks up a Node. For a text that cannot be the name of an object, there is no Node.
 func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddress, bool, error) {
 	if !validName(name) {
 		return nil, false, nil
@@ -124,15 +125,16 @@ func (d *decision) findNode(ctx context.Context, name string) ([]corev1.NodeAddr
 	return addresses, found, nil
 }
 
-// validName reports whether an object can have a name: it is a part of a path, and no longer than any API server allows.
+// validName reports whether an object can have a name. The name is a segment of the request's path, and is limited in
+// length.
 func validName(name string) bool {
 	return name != "" && len(name) <= nameLimit && len(content.IsPathSegmentName(name)) == 0
 }
 
-// nameLimit bounds the name of a Node or Machine: that of a DNS subdomain.
+// nameLimit is the maximum length of the name of a Node or Machine, which is a DNS subdomain.
 const nameLimit = 253
 
-// usages returns why usages are refused: one is missing, or there is one that no signer gives.
+// usages returns the reason to refuse the usages: one is missing, or no signer accepts it.
 func usages(asked, allowed []certificatesv1.KeyUsage, required ...certificatesv1.KeyUsage) string {
 	for _, usage := range asked {
 		if !slices.Contains(allowed, usage) {

@@ -1,8 +1,9 @@
-// Package csr decides about CertificateSigningRequests of kubelets and node agents: approved, denied, or ignored for other approvers.
+// Package csr decides about CertificateSigningRequests of kubelets and node agents: it approves or denies them, or
+// ignores those for other approvers.
 //
-// The rules are those of the contract's section on the CSR approver; Decide reads like its tables. In addition to the request, a decision depends on
-// Nodes and Machines, which a View reads. A denial is terminal and an approval may depend on an object being absent, so that a View
-// must return the objects that exist at this moment, and not what a cache has seen.
+// The rules are in the contract's section on the CSR approver; Decide follows its tables. A decision depends on the
+// request, and on Nodes and Machines, which a View reads. A denial is final and an approval may depend on the absence
+// of an object, so a View must read the current objects, and not a cache.
 package csr
 
 import (
@@ -24,7 +25,7 @@ type Request struct {
 	Subject      string // The common name.
 	Organization []string
 	DNSNames     []string
-	IPAddresses  []string // In the textual form of the address; IPv4 in IPv6 is IPv4.
+	IPAddresses  []string // In canonical form; IPv4-mapped IPv6 is IPv4.
 	// Others is the number of subject alternative names that are e-mail addresses or URIs.
 	Others int
 }
@@ -34,15 +35,15 @@ func Concerned(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientSignerName
 }
 
-// Final reports whether there is nothing more to decide (CSR-2).
+// Final reports whether a request is already decided (CSR-2).
 func Final(object *certificatesv1.CertificateSigningRequest) bool {
 	return len(object.Status.Certificate) > 0 || slices.ContainsFunc(object.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
 	})
 }
 
-// Strip removes the fields that the approver does not need: of requests that are final or for other approvers, all but the name and the signer.
-// Whether a request is final stays visible.
+// Strip removes the fields that the approver does not need. Of requests that are final or for other approvers, it
+// keeps the name, the signer, and whether the request is final.
 func Strip(object *certificatesv1.CertificateSigningRequest) {
 	object.ManagedFields, object.Spec.Extra = nil, nil
 	final := Final(object)
@@ -56,7 +57,7 @@ func Strip(object *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
-// Parse returns the parts that a decision needs. Its error describes the form of the request and repeats no content
+// Parse returns the parts that a decision needs. Its error describes the form of the request, without its content
 // (CSR-3).
 func Parse(object *certificatesv1.CertificateSigningRequest) (*Request, error) {
 	block, _ := pem.Decode(object.Spec.Request)

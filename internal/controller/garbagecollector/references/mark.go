@@ -33,16 +33,16 @@ const (
 	Due
 )
 
-// Grace is the minimum time between the mark and the deletion of an object. Half of a period: a run at the usual time
-// finds it due, one that is earlier, after a failure or a change of leader, does not.
+// Grace is the minimum time between the mark and the deletion of an object: half of a period, so that the next
+// regular run deletes the object, and an early one, after a failure or a change of the leader, does not.
 func Grace(period time.Duration) time.Duration { return period / 2 }
 
-// Fresh is the maximum age of the list of marked objects where references pass. A marked object is known for the
-// difference to Grace at least before it is deleted. That is more than the time from an admission until the admitted
-// object is stored.
+// Fresh is the maximum age of the list of marked objects in processes that look for references to them. So they have
+// a marked object in their lists at least for the difference to Grace before its deletion, which is longer than the
+// time from the admission of an object until it is stored.
 func Fresh(period time.Duration) time.Duration { return period / 4 }
 
-// Marked reports whether an object has a mark of any kind, which is removed once the object is referenced.
+// Marked reports whether an object has any part of a mark.
 func Marked(object *metav1.ObjectMeta) bool {
 	for _, key := range []string{resourcesv1alpha1.AnnotationCondemnedAt, resourcesv1alpha1.AnnotationCondemnedAs} {
 		if _, found := object.Annotations[key]; found {
@@ -53,7 +53,8 @@ func Marked(object *metav1.ObjectMeta) bool {
 	return found
 }
 
-// StandingOf returns the standing of an object. Only a mark that is whole, and that was made of the object as it is, counts.
+// StandingOf returns the standing of an object. Only a full mark counts, and only if the object has not changed
+// since.
 func StandingOf(object *metav1.ObjectMeta, grace time.Duration, now time.Time) Standing {
 	at := object.Annotations[resourcesv1alpha1.AnnotationCondemnedAt]
 	since, err := time.Parse(time.RFC3339Nano, at)
@@ -66,7 +67,7 @@ func StandingOf(object *metav1.ObjectMeta, grace time.Duration, now time.Time) S
 	return Due
 }
 
-// Mark returns the label and the annotations that mark an object of a content.
+// Mark returns the label and the annotations that mark an object. content is the digest of Content.
 func Mark(content string, now time.Time) (labels, annotations map[string]string) {
 	at := now.UTC().Format(time.RFC3339Nano)
 	return map[string]string{resourcesv1alpha1.LabelCondemned: "true"}, map[string]string{
@@ -74,16 +75,17 @@ func Mark(content string, now time.Time) (labels, annotations map[string]string)
 	}
 }
 
-// seal binds the time of a mark to the content that was judged.
+// seal binds the time of a mark to the digest of the marked content.
 func seal(at, content string) string { return digest([]byte(at + " " + content)) }
 
-// digest is short: it has to differ after an accident, and a client that may forge a digest may delete the object as well.
+// digest is short, as it protects against accidents only: a client that could forge it may delete the object as well.
 func digest(of []byte) string {
 	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Content returns a digest of the metadata of an object without its mark, and of its other writers with their times, which shows changes of its data.
+// Content returns a digest of the metadata of an object without its mark. The managed fields of other writers, with
+// their times, are included, so that changes of the data change the digest.
 func Content(object *metav1.ObjectMeta) string {
 	content := struct {
 		Labels, Annotations map[string]string
@@ -108,7 +110,7 @@ func Content(object *metav1.ObjectMeta) string {
 	}
 	encoded, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // It is texts and times.
+		panic(err) // It has only strings and times.
 	}
 	return digest(encoded)
 }

@@ -1,8 +1,7 @@
-// Package references decides which ConfigMaps and Secrets are in use: those with references. The references are a
-// graph (internal/graph), to which each holder of references contributes; the vertices that lead to the vertex of use
-// are in use.
+// Package references decides which ConfigMaps and Secrets are in use. Objects, holders and their references are a
+// graph (internal/graph): an object is in use if a path leads from it to the vertex of use.
 //
-// api/resources/v1alpha1/references reads the references of an object.
+// Package api/resources/v1alpha1/references reads the references of an object.
 package references
 
 import (
@@ -26,18 +25,18 @@ var schema = graph.Schema{Names: []string{"ConfigMap", "Secret", "Holder", "Use"
 
 var inUse = graph.Vertex{Kind: use}
 
-// Graph has the references of the recorded holders. Its answer for a namespace is complete once all holders of the
+// Graph has the references of the recorded holders. Its result for a namespace is correct once all holders of the
 // namespace are recorded.
 type Graph struct {
 	g *graph.Graph
-	// whole are the namespaces in which everything is in use.
+	// whole are the namespaces in which every object is in use.
 	whole map[string]bool
 }
 
 // NewGraph returns a graph without holders.
 func NewGraph() *Graph { return &Graph{g: graph.New(schema), whole: map[string]bool{}} }
 
-// Hold records the references of an object, in its own namespace only (GC-8), in place of its former ones.
+// Hold records the references of an object, in its own namespace only (GC-8), and replaces its earlier ones.
 func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference) {
 	by := graph.Vertex{Kind: holder, Namespace: namespace, Name: kind + "/" + name}
 	if len(refers) == 0 {
@@ -51,7 +50,8 @@ func (g *Graph) Hold(kind, namespace, name string, refers []references.Reference
 	g.g.Set(by, edges)
 }
 
-// HoldNamespace records that the references of a holder in a namespace are not known: every object there is in use (T3-8).
+// HoldNamespace records that the references of a holder in a namespace are unknown: every object there is in use
+// (T3-8).
 func (g *Graph) HoldNamespace(namespace string) { g.whole[namespace] = true }
 
 // InUse reports whether anything refers to a ConfigMap or Secret.
@@ -67,8 +67,8 @@ func vertex(kind references.Kind, namespace, name string) graph.Vertex {
 	return v
 }
 
-// Old reports whether an object has existed for so long that its creator must have referred to it, and is not being deleted
-// anyway. Exactly minimumAge is long enough (GC-5).
+// Old reports whether an object is at least minimumAge old, so that its creator must have referred to it by now
+// (GC-5), and is not being deleted.
 func Old(object *metav1.ObjectMeta, minimumAge time.Duration, now time.Time) bool {
 	return object.DeletionTimestamp == nil && !object.CreationTimestamp.Add(minimumAge).After(now)
 }

@@ -1,11 +1,11 @@
 // Package envoyfilter decides which EnvoyFilters the ingress gateways of a cluster get for the DestinationRules of a
-// namespace: one for each gateway's namespace, with limits for the connections to each port of the Services that the
-// rules are about.
+// namespace: one for the namespace of each gateway, with limits for the connections to each port of the Services of
+// the rules.
 //
-//	rules.go   what of a DestinationRule and of a Service decides
-//	export.go  which gateways a rule and a Service are visible to
+//	rules.go   the relevant fields of DestinationRules and Services
+//	export.go  the gateways for which a rule or a Service is visible
 //	patches.go the patches for the ports of a Service
-//	index.go   all that is known, and the namespaces that an event concerns
+//	index.go   the known objects, and the namespaces that an event affects
 //
-// It knows no client and sends nothing.
+// The package has no client.
 package envoyfilter

@@ -2,8 +2,8 @@ package envoyfilter
 
 import "slices"
 
-// visible returns the namespaces that an export list of an object in a namespace names (ICC-6): none if it is empty or
-// names "~", all for "*", the own one for ".".
+// visible returns the namespaces in the export list of an object (ICC-6): none if the list is empty or has "~", all
+// for "*", and the object's own for ".".
 func visible(exportTo []string, own string, namespaces []string) []string {
 	if slices.Contains(exportTo, "~") {
 		return nil

@@ -25,9 +25,9 @@ const (
 	roleIngress   = "istio-ingress"
 	exposureLabel = "handler.exposureclass.gardener.cloud/name"
 
-	// LabelManagedBy and ManagedBy are the label of all EnvoyFilters that are ours (ICC-10).
+	// LabelManagedBy is the label of this controller's EnvoyFilters (ICC-10).
 	LabelManagedBy = "resources.gardener.cloud/managed-by"
-	// ManagedBy is its value.
+	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "istio-cluster-configuration"
 	suffix    = "-cluster-configuration"
 )
@@ -35,7 +35,7 @@ const (
 // Kind is a kind of objects whose events an index receives.
 type Kind string
 
-// Kinds.
+// The kinds of an index.
 const (
 	Services   Kind = "Service"
 	Namespaces Kind = "Namespace"
@@ -45,10 +45,11 @@ const (
 
 var kinds = []Kind{Services, Namespaces, Rules, Filters}
 
-// Index knows all DestinationRules, Services, Namespaces, and the EnvoyFilters that are ours.
+// Index has all DestinationRules, Services and Namespaces, and the EnvoyFilters of this controller.
 //
-// Invariant: what Decide returns is a function of the last event of each object. Nothing is decided while the list of any kind is not
-// complete. Each method that receives an event returns the source namespaces whose decision may have changed.
+// Invariant: the result of Decide is a function of the last event of each object. Decide returns nothing before the
+// first lists of all kinds are complete. Each method that receives an event returns the source namespaces whose
+// decision may have changed.
 type Index struct {
 	// watched are the namespaces whose events the index receives; none means all.
 	watched []string
@@ -67,7 +68,7 @@ type namespace struct {
 	terminating bool
 }
 
-// Existing is an EnvoyFilter that is there and ours.
+// Existing is an EnvoyFilter of this controller in the cluster.
 type Existing struct {
 	Namespace, Name string
 	UID             types.UID
@@ -75,7 +76,7 @@ type Existing struct {
 	digest          [sha256.Size]byte
 }
 
-// NewIndex returns an index that knows nothing.
+// NewIndex returns an empty index.
 func NewIndex(watched []string) *Index {
 	return &Index{
 		watched: watched, complete: map[Kind]bool{}, rules: namespaced.Map[*Rule]{}, services: map[types.NamespacedName]*Service{},
@@ -83,7 +84,7 @@ func NewIndex(watched []string) *Index {
 	}
 }
 
-// Complete records that the list of a kind has been delivered.
+// Complete records that the first list of a kind has been delivered.
 func (x *Index) Complete(kind Kind) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +92,7 @@ func (x *Index) Complete(kind Kind) []string {
 	return x.allLocked()
 }
 
-// Forget forgets everything: no watch delivers events any more.
+// Forget empties the index when all watches end.
 func (x *Index) Forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,7 +107,7 @@ func (x *Index) isCompleteLocked() bool {
 	return !slices.ContainsFunc(kinds, func(k Kind) bool { return !x.complete[k] })
 }
 
-// allLocked are all namespaces that have rules or filters.
+// allLocked returns all namespaces that have rules or filters.
 func (x *Index) allLocked() []string {
 	if !x.isCompleteLocked() {
 		return nil
@@ -121,7 +122,7 @@ func (x *Index) allLocked() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// SetRule reports a DestinationRule that is new or changed (ICC-3: its host, exportTo or traffic policy).
+// SetRule records a DestinationRule that is new or changed (ICC-3: its host, exportTo or traffic policy).
 func (x *Index) SetRule(r *Rule) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,10 +133,10 @@ func (x *Index) SetRule(r *Rule) []string {
 	return []string{r.Namespace}
 }
 
-// Has reports whether an object is among all those of a list.
+// Has reports whether a list has an object.
 type Has = func(namespace, name string) bool
 
-// Remove records that an object of a kind is gone, or no longer of interest.
+// Remove records that an object was deleted, or is no longer relevant.
 func (x *Index) Remove(kind Kind, namespace, name string) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -178,10 +179,9 @@ func (x *Index) removeLocked(kind Kind, key types.NamespacedName) []string {
 	if delete(x.namespaces, key.Name); old != nil && old.ingress {
 		return x.reachingLocked(key.Name)
 	}
-	return nil // ICC-4: filters of a source namespace are collected with it.
+	return nil // ICC-4: filters of a source namespace are deleted with it.
 }
 
-// keysLocked returns the names of all objects of a kind.
 func (x *Index) keysLocked(kind Kind) (all []types.NamespacedName) {
 	switch kind {
 	case Rules:
@@ -212,7 +212,7 @@ func (x *Index) SetService(o *corev1.Service) []string {
 	return x.aboutLocked(s.NamespacedName)
 }
 
-// aboutLocked are the namespaces with rules about a Service.
+// aboutLocked returns the namespaces with rules for a Service.
 func (x *Index) aboutLocked(service types.NamespacedName) []string {
 	if !x.isCompleteLocked() {
 		return nil
@@ -229,7 +229,7 @@ func (x *Index) aboutLocked(service types.NamespacedName) []string {
 	return all
 }
 
-// SetNamespace reports a Namespace that is new or changed.
+// SetNamespace records a Namespace that is new or changed.
 func (x *Index) SetNamespace(o metav1.Object) []string {
 	_, exposed := o.GetLabels()[exposureLabel]
 	fresh := namespace{o.GetUID(), exposed || o.GetLabels()[roleLabel] == roleIngress, o.GetDeletionTimestamp() != nil}
@@ -246,8 +246,8 @@ func (x *Index) SetNamespace(o metav1.Object) []string {
 	return []string{o.GetName()}
 }
 
-// reachingLocked are the source namespaces whose rules reach gateways in a namespace, and those that have a filter there (ICC-3: a rule that
-// names it, or all, or its own namespace).
+// reachingLocked returns the source namespaces whose rules reach gateways in a namespace, and those that have a
+// filter there (ICC-3: rules that export to the namespace by name, to all namespaces, or to their own).
 func (x *Index) reachingLocked(gateways string) []string {
 	if !x.isCompleteLocked() {
 		return nil
@@ -269,7 +269,8 @@ func (x *Index) reachingLocked(gateways string) []string {
 	return all
 }
 
-// sourceOf returns the source namespace of an EnvoyFilter that is ours: its label says so, and its owner is the namespace of its name.
+// sourceOf returns the source namespace of an EnvoyFilter, or an empty name if the filter is not this controller's:
+// it requires the label, and the source namespace as owner.
 func sourceOf(o *istio.EnvoyFilter) string {
 	source, named := strings.CutSuffix(o.Name, suffix)
 	if !named || o.Labels[LabelManagedBy] != ManagedBy {
@@ -283,7 +284,7 @@ func sourceOf(o *istio.EnvoyFilter) string {
 	return ""
 }
 
-// SetFilter reports an EnvoyFilter with the label. One whose owner or name is another is not ours.
+// SetFilter records an EnvoyFilter with the label. One with another owner or name is not this controller's.
 func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
 	source := sourceOf(o)
 	if source == "" {
@@ -296,7 +297,7 @@ func (x *Index) SetFilter(o *istio.EnvoyFilter) []string {
 	return []string{source}
 }
 
-// digest stands for all that is managed of a filter.
+// digest returns a digest of all managed fields of a filter.
 func digest(labels map[string]string, owners []metav1.OwnerReference, spec []byte) [sha256.Size]byte {
 	var content any
 	if json.Unmarshal(spec, &content) != nil {
@@ -311,7 +312,7 @@ func digest(labels map[string]string, owners []metav1.OwnerReference, spec []byt
 
 // Decision has the writes and deletions for a source namespace.
 type Decision struct {
-	// Write are the filters that are not there or not as they should be, Delete those that should not be there.
+	// Write are the filters to create or update, Delete those to delete.
 	Write  []*unstructured.Unstructured
 	Delete []Existing
 }
@@ -322,7 +323,7 @@ func (x *Index) Decide(source string) Decision {
 	defer x.mu.Unlock()
 	own := x.namespaces[source]
 	if !x.isCompleteLocked() || own == nil || !x.isWatched(source) {
-		return Decision{} // The namespace is gone, or is not looked after (ICC-4).
+		return Decision{} // The namespace is gone, or is not watched (ICC-4).
 	}
 	for _, r := range x.rules[source] {
 		if r.Unreadable {
@@ -350,7 +351,7 @@ func (x *Index) isWatched(namespace string) bool {
 	return len(x.watched) == 0 || slices.Contains(x.watched, namespace) || slices.Contains(x.watched, "")
 }
 
-// ingressesLocked are the namespaces of ingress gateways that can be written to, sorted (ICC-2).
+// ingressesLocked returns the namespaces of ingress gateways in which filters can be written, sorted (ICC-2).
 func (x *Index) ingressesLocked() []string {
 	var all []string
 	for name, n := range x.namespaces {
@@ -362,7 +363,8 @@ func (x *Index) ingressesLocked() []string {
 	return all
 }
 
-// wantedLocked returns the filters for the rules of a namespace, by the namespace in which they are. A source that is being deleted wants none.
+// wantedLocked returns the filters for the rules of a source namespace, by their own namespaces. A source namespace
+// that is being deleted has none.
 func (x *Index) wantedLocked(source string) map[string]*unstructured.Unstructured {
 	own := x.namespaces[source]
 	if own.terminating {
@@ -378,7 +380,7 @@ func (x *Index) wantedLocked(source string) map[string]*unstructured.Unstructure
 		}
 		for _, namespace := range visible(s.exportTo, s.Namespace, visible(r.ExportTo, source, ingresses)) {
 			for _, p := range s.ports {
-				// Two rules about one host: the first one counts, as for Istio.
+				// Of two rules for one host the first one applies, as in Istio.
 				cluster := clusterName(s, p)
 				if seen[namespace+"/"+cluster] {
 					continue
@@ -412,7 +414,7 @@ func filter(source string, uid types.UID, namespace string, patches []any) *unst
 	return o
 }
 
-// Empty returns an EnvoyFilter of which nothing but the name is said.
+// Empty returns an EnvoyFilter with a name only.
 func Empty(namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(istio.Group + "/v1alpha3")
@@ -422,13 +424,13 @@ func Empty(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Same reports whether all that is managed of two EnvoyFilters is the same.
+// Same reports whether two EnvoyFilters have the same managed fields.
 func Same(a, b *unstructured.Unstructured) bool { return digestOf(a) == digestOf(b) }
 
 func digestOf(o *unstructured.Unstructured) [sha256.Size]byte {
 	spec, err := json.Marshal(o.Object["spec"])
 	if err != nil {
-		panic(fmt.Sprintf("encoding an EnvoyFilter: %v", err)) // It is made of maps, strings and numbers.
+		panic(fmt.Sprintf("encoding an EnvoyFilter: %v", err)) // It has only maps, strings and numbers.
 	}
 	return digest(o.GetLabels(), o.GetOwnerReferences(), spec)
 }

@@ -12,8 +12,8 @@ const (
 	optionsType           = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 )
 
-// modeFor returns the protocol between gateways and a port (ICC-8: the rule about the port, then about all ports, then
-// the port's own).
+// modeFor returns the protocol between gateways and a port (ICC-8: first from the rule's settings for the port, then
+// from those for all ports, then from the Service's port).
 func (r *Rule) modeFor(p port) mode {
 	if m := r.ports[p.number]; m != undecided {
 		return m
@@ -24,7 +24,7 @@ func (r *Rule) modeFor(p port) mode {
 	return p.mode
 }
 
-// patch is one for the connections to a port of a Service (ICC-7, ICC-9), as JSON has it.
+// patch returns the patch for the connections to a port of a Service (ICC-7, ICC-9), in the types of decoded JSON.
 func patch(s *Service, p port, m mode) map[string]any {
 	value := map[string]any{"per_connection_buffer_limit_bytes": bufferLimit}
 	if m != plain {

@@ -9,10 +9,10 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/istio"
 )
 
-// AnnotationExportTo says, on a Service, which namespaces it is visible to.
+// AnnotationExportTo is the annotation of a Service with the namespaces in which it is visible.
 const AnnotationExportTo = "networking.istio.io/exportTo"
 
-// clusterDomain ends the only long names of hosts that count (ICC-5).
+// clusterDomain is the domain of qualified host names; hosts in other domains do not count (ICC-5).
 const clusterDomain = ".svc.cluster.local"
 
 // mode is the protocol between a gateway and a port.
@@ -22,24 +22,24 @@ const (
 	undecided mode = iota
 	// plain is HTTP/1.1, or no HTTP at all.
 	plain
-	// explicit is HTTP/2, downstream whatever the client speaks.
+	// explicit is HTTP/2, regardless of the client's protocol.
 	explicit
 	downstream
 )
 
-// Rule has the fields of a DestinationRule that decide.
+// Rule has the relevant fields of a DestinationRule.
 type Rule struct {
 	types.NamespacedName
-	// Service is empty for a rule that does not count (ICC-5).
+	// Service is empty for a rule that has no effect here (ICC-5).
 	Service  types.NamespacedName
 	ExportTo []string
 	all      mode
 	ports    map[int32]mode
-	// Unreadable marks a rule that exists and cannot be read: nothing of its namespace is changed.
+	// Unreadable marks a rule that cannot be decoded: filters of its namespace are not changed.
 	Unreadable bool
 }
 
-// RuleOf returns the deciding fields of a DestinationRule.
+// RuleOf returns the relevant fields of a DestinationRule.
 func RuleOf(o *istio.DestinationRule) *Rule {
 	r := &Rule{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, ExportTo: o.Spec.ExportTo}
 	if len(o.Spec.Subsets) > 0 || o.Spec.WorkloadSelector != nil {
@@ -60,7 +60,7 @@ func RuleOf(o *istio.DestinationRule) *Rule {
 	return r
 }
 
-// serviceOf returns the Service that a host in a namespace stands for, or nothing for another host (ICC-5).
+// serviceOf returns the Service of a host in a rule of a namespace, or an empty name for other hosts (ICC-5).
 func serviceOf(namespace, host string) types.NamespacedName {
 	if !strings.Contains(host, ".") {
 		return types.NamespacedName{Namespace: namespace, Name: host}
@@ -86,7 +86,7 @@ func modeOf(pool *istio.ConnectionPool) mode {
 	return undecided
 }
 
-// Service has the fields of a Service that decide.
+// Service has the relevant fields of a Service.
 type Service struct {
 	types.NamespacedName
 	ports    []port
@@ -98,7 +98,7 @@ type port struct {
 	mode   mode
 }
 
-// ServiceOf returns the deciding fields of a Service.
+// ServiceOf returns the relevant fields of a Service.
 func ServiceOf(o *corev1.Service) *Service {
 	s := &Service{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}}
 	for i := range o.Spec.Ports {
@@ -113,7 +113,7 @@ func ServiceOf(o *corev1.Service) *Service {
 	return s
 }
 
-// modeOfPort returns the port's own mode (ICC-8: its appProtocol, or else its name up to the first dash).
+// modeOfPort returns the mode of a Service's port (ICC-8: its appProtocol, otherwise its name up to the first dash).
 func modeOfPort(p *corev1.ServicePort) mode {
 	protocol, _, _ := strings.Cut(p.Name, "-")
 	switch {

@@ -13,7 +13,7 @@ import (
 type Decision struct {
 	// Service is nil if it is unknown.
 	Service *Service
-	// Write are the policies that are not there or not as they should be, Delete those that should not be there.
+	// Write are the policies to create or update, Delete those to delete.
 	Write  []*Policy
 	Delete []Existing
 	// Problems are the policies and annotations that cannot be applied.
@@ -26,7 +26,7 @@ type Decision struct {
 func (x *Index) Decide(r Request) Decision {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// The policies of a Service whose namespace is not watched here may belong to another instance.
+	// If the namespace of a Service is not watched here, its policies may belong to another instance.
 	if !x.isCompleteLocked() || !x.isWatched(r.Service.Namespace) {
 		return Decision{}
 	}
@@ -39,7 +39,7 @@ func (x *Index) Decide(r Request) Decision {
 		d.Delete = existing
 		return d
 	case own == nil:
-		return d // The Service exists, so the Namespace does, too: its event is still to come.
+		return d // The Service exists, so its Namespace exists, too; its event is yet to arrive.
 	case !own.handled:
 		d.Delete = existing
 		return d
@@ -49,7 +49,7 @@ func (x *Index) Decide(r Request) Decision {
 		d.Long, d.Short = x.shortenedLocked(s)
 	}
 	w := x.wantedLocked(s)
-	// A policy that exists may be wanted for another reason than the request's, and in another form.
+	// An existing policy may also be wanted for another reason than the request's, and with other contents.
 	for _, p := range w.forRequest(r, existing...) {
 		if e := x.policies[p.NamespacedName]; e == nil {
 			d.Write = append(d.Write, p)
@@ -68,7 +68,7 @@ func (x *Index) Decide(r Request) Decision {
 	return d
 }
 
-// Wanted returns all policies that a Service shall have, by namespace and name.
+// Wanted returns all wanted policies of a Service, by namespace and name.
 func (x *Index) Wanted(service types.NamespacedName) []*Policy {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -79,7 +79,7 @@ func (x *Index) Wanted(service types.NamespacedName) []*Policy {
 	return x.wantedLocked(s).forRequest(Request{Service: service})
 }
 
-// existingLocked returns the policies that are there for a request, each once.
+// existingLocked returns the existing policies for a request, each once.
 func (x *Index) existingLocked(r Request) []Existing {
 	if !r.All() && r.Peer == "" {
 		if e := x.policies[r.Policy]; e != nil && e.Service == r.Service {
@@ -102,7 +102,8 @@ func compareNames(a, b types.NamespacedName) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// takenLocked remembers that a request waits for a name, and says so (two Services may come to the same name: a/b-c and a-b/c).
+// takenLocked records that a request waits for a name, and returns the problem. Two Services can have the same policy
+// name: a/b-c and a-b/c.
 func (x *Index) takenLocked(r Request, p *Policy, e *Existing) Problem {
 	if x.waiting[p.NamespacedName] == nil {
 		x.waiting[p.NamespacedName] = map[Request]bool{}
@@ -111,7 +112,8 @@ func (x *Index) takenLocked(r Request, p *Policy, e *Existing) Problem {
 	return Problem{"NetworkPolicy " + p.String(), fmt.Sprintf("it already exists for Service %s and is not changed", e.Service)}
 }
 
-// staysLocked reports whether a policy that is not wanted stays nevertheless: what cannot be read may want it, or its namespace ends with it.
+// staysLocked reports whether an unwanted policy is kept: an unreadable annotation may require it, or its namespace
+// is ending.
 func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	if n := x.namespaces[e.Namespace]; n == nil || n.terminating || s.mayStay(e.NamespacedName) {
 		return true
@@ -119,24 +121,26 @@ func (x *Index) staysLocked(s *Service, e *Existing) bool {
 	if x.waitsLocked(s, e) {
 		return true
 	}
-	// While clients are in a terminating namespace, the way into the Service stays open as well as their way out.
+	// The policy into the Service stays open while clients are in a terminating namespace, like their policy out of
+	// it.
 	return e.Namespace == s.Namespace && slices.ContainsFunc(sources(e.Name), func(from string) bool {
 		return x.isTerminatingLocked(from) && x.clientsOfLocked(s)[from]
 	})
 }
 
-// waitsLocked reports whether a policy lets in Pods of Gateways, and it is not known yet which ones it should: it stays as it is until then. That
-// holds for one, too, which others share and want in another form (NP-12 and NP-17): without the Gateways they would be cut off.
+// waitsLocked reports whether a policy allows Pods of Gateways while these Pods are not fully known: then the policy
+// is kept as it is. This includes a policy that ingress controllers share (NP-12 and NP-17): an update without the
+// Gateways would cut these off.
 func (x *Index) waitsLocked(s *Service, e *Existing) bool {
 	return e.gate && strings.Contains(e.Name, from) && !e.isControllers() && !x.isIstioKnownLocked(s.NamespacedName)
 }
 
-// shortenedLocked returns the first key of a label of the Service that is too long.
+// shortenedLocked returns the first label key of the Service that is too long.
 func (x *Index) shortenedLocked(s *Service) (long, short string) {
 	if long, short = s.shortened(s.Namespace); long != "" {
 		return long, short
 	}
-	// Keys differ between the own namespace and others only.
+	// Keys differ only between the Service's namespace and other namespaces.
 	for other := range x.clientsOfLocked(s) {
 		if other != s.Namespace {
 			return s.shortened(other)
@@ -157,7 +161,7 @@ func (x *Index) wantedLocked(s *Service) *wanted {
 	return &wanted{x: x, s: s, units: map[string]map[types.NamespacedName]*Policy{}}
 }
 
-// unit returns the policies that a Service has because of a namespace.
+// unit returns the policies of a Service that concern one namespace.
 func (w *wanted) unit(peer string) map[types.NamespacedName]*Policy {
 	if unit, done := w.units[peer]; done {
 		return unit
@@ -175,7 +179,7 @@ func (w *wanted) unit(peer string) map[types.NamespacedName]*Policy {
 	return unit
 }
 
-// find returns the policy of a name that is wanted, from whichever units, or nil.
+// find returns the wanted policy of a name, merged from all units, or nil.
 func (w *wanted) find(key types.NamespacedName) *Policy {
 	if !w.x.isWritableLocked(key.Namespace) {
 		return nil
@@ -204,7 +208,7 @@ func (w *wanted) clash(p *Policy) {
 	w.clashes = append(w.clashes, Problem{"NetworkPolicy " + p.String(), "two reasons for it have the same name and different Pods; the first one counts"})
 }
 
-// forRequest returns the policies that a request asks for and those that are wanted of some that are there, sorted.
+// forRequest returns the wanted policies for a request, and those with the names of some existing policies, sorted.
 func (w *wanted) forRequest(r Request, existing ...Existing) []*Policy {
 	if !r.All() && r.Peer == "" {
 		if p := w.find(r.Policy); p != nil {
@@ -235,7 +239,8 @@ func (w *wanted) forRequest(r Request, existing ...Existing) []*Policy {
 	return all
 }
 
-// policiesLocked are the policies of a Service because of a namespace, before those of the same name are merged.
+// policiesLocked returns the policies of a Service that concern one namespace, before policies of the same name are
+// merged.
 func (x *Index) policiesLocked(s *Service, peer string) []*Policy {
 	if !x.isOpenLocked(s.Namespace) || !x.isOpenLocked(peer) || peer != s.Namespace && !x.clientsOfLocked(s)[peer] {
 		return nil

@@ -16,7 +16,8 @@ type DescriptionFormat string
 const (
 	// DescribeLabels shows labels as map[k:v] and marks the Pods of the ingress controller.
 	DescribeLabels DescriptionFormat = "Labels"
-	// DescribeSelector is the text that Gardener writes, byte for byte: the selector as {map[k:v] []}, with the same words for all clients.
+	// DescribeSelector is Gardener's text, byte for byte: the selector as {map[k:v] []}, with the same words for all
+	// clients.
 	DescribeSelector DescriptionFormat = "Selector"
 )
 
@@ -32,7 +33,7 @@ func (f DescriptionFormat) egress(service types.NamespacedName, t target, client
 		t.protocol, t.port.String(), f.clients(clients, "pods"), service)
 }
 
-// world describes the policy that lets everybody reach the Pods of a Service.
+// world describes the policy that lets everyone reach the Pods of a Service.
 func (f DescriptionFormat) world(service types.NamespacedName, ports []networkingv1.NetworkPolicyPort) string {
 	listed := make([]string, 0, len(ports))
 	for i := range ports {
@@ -63,8 +64,8 @@ func labelsOf(selector metav1.LabelSelector) string {
 	return labels + " and " + metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: selector.MatchExpressions})
 }
 
-// wholeSelector returns a selector as Go prints the structure, such as {map[a:b] [{tier In [x y]}]}: labels are sorted by their keys,
-// expressions and their values keep their order.
+// wholeSelector returns a selector as Go prints the structure, such as {map[a:b] [{tier In [x y]}]}: labels are
+// sorted by their keys; expressions and their values keep their order.
 func wholeSelector(selector metav1.LabelSelector) string {
 	expressions := make([]string, 0, len(selector.MatchExpressions))
 	for _, e := range selector.MatchExpressions {
@@ -73,7 +74,7 @@ func wholeSelector(selector metav1.LabelSelector) string {
 	return fmt.Sprintf("{%v %v}", selector.MatchLabels, expressions)
 }
 
-// port returns a port that everybody may reach. Gardener prints a port that is not there as <nil>.
+// port returns a port that everyone may reach. Gardener prints a missing port as <nil>.
 func (f DescriptionFormat) port(p *networkingv1.NetworkPolicyPort) string {
 	var parts []string
 	if p.Protocol != nil {

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Backend is a port of a Service that an Ingress or a VirtualService leads to, by its name or its number.
+// Backend is a port of a Service that an Ingress or a VirtualService routes to, by its name or its number.
 type Backend struct {
 	Service string
 	Name    string
 	Number  int32
 }
 
-// BackendsOf returns the backends of an Ingress in its namespace, each once: those of its rules, and the default
-// backend. Backends that are no Services do not count (NP-46).
+// BackendsOf returns the backends of an Ingress in its namespace, each once: the backends of its rules, and the
+// default backend. Only Services count as backends (NP-46).
 func BackendsOf(o *networkingv1.Ingress) []Backend {
 	var all []Backend
 	seen := map[Backend]bool{}
@@ -43,7 +43,7 @@ func BackendsOf(o *networkingv1.Ingress) []Backend {
 }
 
 // targetOf returns the port in the Pods for a backend's port (NP-47: the first port of the Service with the same name
-// or number). An empty name is that of no port.
+// or number). An empty name is no port's.
 func (s *Service) targetOf(b Backend) (target, bool) {
 	for i := range s.ports {
 		if b.Name != "" && s.ports[i].name == b.Name || b.Name == "" && b.Number != 0 && s.ports[i].number == b.Number {
@@ -59,7 +59,7 @@ type IngressController struct {
 	PodSelector metav1.LabelSelector
 }
 
-// controllerPolicies are those of a Service at ports that Ingresses lead to (NP-16).
+// controllerPolicies returns the policies of a Service for ports that Ingresses route to (NP-16).
 func (s *Service) controllerPolicies(backends []Backend, controller *IngressController, format DescriptionFormat) []*Policy {
 	clients := peers{controller.Namespace, controller.PodSelector, true}
 	var all []*Policy
@@ -89,15 +89,17 @@ func (s *Service) targetsOf(backends []Backend) []target {
 	return all
 }
 
-// route leads to a port of a Service from the Pods of a Gateway in a namespace. selector is the Gateway's, as text.
+// route is a route to a port of a Service from the Pods of a Gateway in a namespace. selector is the Gateway's, as
+// text.
 type route struct {
 	backend             Backend
 	namespace, selector string
 	labels              map[string]string
 }
 
-// gatePolicies are those of a Service at ports that VirtualServices lead to through Gateways (NP-17). Two Gateways with different Pods in
-// one namespace are two policies there: the name of the second ends with a digest of its selector.
+// gatePolicies returns the policies of a Service for ports that VirtualServices route to through Gateways (NP-17).
+// Two Gateways with different Pods in one namespace have two policies there: the name of the second one ends with a
+// digest of its selector.
 func (s *Service) gatePolicies(routes []route, format DescriptionFormat) []*Policy {
 	type place struct {
 		namespace string

@@ -13,12 +13,13 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/namespaced"
 )
 
-// Request asks to reconcile the policies of a Service.
+// Request is a request to reconcile the policies of a Service.
 type Request struct {
 	Service types.NamespacedName
-	// Peer narrows it to the policies for clients in one namespace, which may be the Service's own; empty means all.
+	// Peer restricts it to the policies for clients in one namespace, which may be the Service's own; empty means
+	// all.
 	Peer string
-	// Policy narrows it to one policy, whatever it is for.
+	// Policy restricts it to one policy.
 	Policy types.NamespacedName
 }
 
@@ -28,7 +29,7 @@ func (r Request) All() bool { return r.Peer == "" && r.Policy == types.Namespace
 // Kind is a kind of objects whose events an index receives.
 type Kind string
 
-// Kinds.
+// The kinds of an index.
 const (
 	Services        Kind = "Service"
 	Namespaces      Kind = "Namespace"
@@ -40,13 +41,13 @@ const (
 	GatewayPods     Kind = "Pod of a Gateway"
 )
 
-// Options shape an index.
+// Options are the settings of an index.
 type Options struct {
 	// Handled select the namespaces whose Services are handled (NP-2); none means all.
 	Handled []labels.Selector
 	// Watched are the namespaces whose events the index receives; none means all.
 	Watched []string
-	// IngressController, if set, may reach what Ingresses lead to.
+	// IngressController, if set, may reach the backends of Ingresses.
 	IngressController *IngressController
 	// OnlyForExistingPods leaves out policies for Pods that do not exist (NP-30).
 	OnlyForExistingPods bool
@@ -54,14 +55,14 @@ type Options struct {
 	Descriptions DescriptionFormat
 }
 
-// Index has all Services, Namespaces and policies, and the other facts that decide about policies.
+// Index has all Services, Namespaces and policies, and the other objects that policies depend on.
 //
-// Invariant: the result of Decide is a function of the last event of each object, regardless of the order of events of different
-// objects. Nothing is decided before the first lists of all kinds are complete, and each method that receives an event returns the
-// requests whose decision may have changed.
+// Invariant: the result of Decide is a function of the last event of each object, regardless of the order of events
+// of different objects. Decide returns nothing before the first lists of all kinds are complete. Each method that
+// receives an event returns the requests whose decision may have changed.
 //
-// Writes change the index by their events alone: each event about a policy asks for that policy once more, so that a write that was decided by
-// outdated facts is corrected.
+// Writes change the index only by their events. The event of a policy enqueues that policy again, so that a write
+// based on outdated objects is corrected.
 type Index struct {
 	options Options
 
@@ -72,21 +73,21 @@ type Index struct {
 	groups     map[string]*group // by the value of the annotation
 	policies   map[types.NamespacedName]*Existing
 	observed   map[types.NamespacedName]*shelf // by Service
-	// waiting are the requests that a policy of another Service keeps from their own of the same name.
+	// waiting are the requests that wait because another Service has a policy of the wanted name.
 	waiting   map[types.NamespacedName]map[Request]bool
 	ingresses namespaced.Map[[]Backend]
 	pods      pods
 	istio     istio
 }
 
-// namespace has the fields of a Namespace that decide.
+// namespace has the relevant fields of a Namespace.
 type namespace struct {
 	labels      labels.Set
 	handled     bool
 	terminating bool
 }
 
-// group are the Services with the same selectors, and the namespaces that these match.
+// group is a group of Services with the same selectors, with the namespaces that match these.
 type group struct {
 	selectors  []labels.Selector
 	services   map[types.NamespacedName]bool
@@ -97,7 +98,7 @@ func (g *group) matches(set labels.Set) bool {
 	return slices.ContainsFunc(g.selectors, func(s labels.Selector) bool { return s.Matches(set) })
 }
 
-// NewIndex returns an index that knows nothing.
+// NewIndex returns an empty index.
 func NewIndex(o Options) *Index {
 	x := &Index{
 		options: o, complete: map[Kind]bool{}, services: namespaced.Map[*Service]{}, namespaces: map[string]*namespace{}, groups: map[string]*group{},
@@ -108,7 +109,7 @@ func NewIndex(o Options) *Index {
 	return x
 }
 
-// needed are the kinds without whose first lists nothing is decided.
+// needed returns the kinds whose first lists are required before any decision.
 func (x *Index) needed() []Kind {
 	kinds := []Kind{Services, Namespaces, Policies}
 	if x.options.IngressController != nil {
@@ -148,7 +149,7 @@ func (x *Index) IsComplete() bool {
 	return x.isCompleteLocked()
 }
 
-// allLocked asks for all Services that are known, and for those that policies name.
+// allLocked returns requests for all known Services, and for the Services of all policies.
 func (x *Index) allLocked() []Request {
 	var all []Request
 	for _, service := range x.services.Keys() {
@@ -166,7 +167,8 @@ func (x *Index) serviceLocked(key types.NamespacedName) *Service {
 	return x.services[key.Namespace][key.Name]
 }
 
-// SetService reports a Service that is new or changed. Only what decides counts (NP-40).
+// SetService records a Service that is new or changed. It returns requests only if relevant fields have changed
+// (NP-40).
 func (x *Index) SetService(o *corev1.Service) []Request {
 	s := ServiceOf(o)
 	x.mu.Lock()
@@ -191,7 +193,7 @@ func (x *Index) removeServiceLocked(key types.NamespacedName) []Request {
 	return []Request{{Service: key}}
 }
 
-// UIDOf returns the UID of a Service that is known.
+// UIDOf returns the UID of a known Service.
 func (x *Index) UIDOf(namespace, name string) types.UID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -201,10 +203,10 @@ func (x *Index) UIDOf(namespace, name string) types.UID {
 	return ""
 }
 
-// Has reports whether an object is among all those of a list.
+// Has reports whether a list has an object.
 type Has = func(namespace, name string) bool
 
-// Remove records that an object of a kind is gone, or no longer of interest.
+// Remove records that an object was deleted, or is no longer relevant.
 func (x *Index) Remove(kind Kind, namespace, name string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -244,7 +246,6 @@ func (x *Index) removeLocked(kind Kind, key types.NamespacedName) []Request {
 	return nil
 }
 
-// keysLocked returns the names of all objects of a kind.
 func (x *Index) keysLocked(kind Kind) []types.NamespacedName {
 	switch kind {
 	case Services:
@@ -267,7 +268,6 @@ func (x *Index) keysLocked(kind Kind) []types.NamespacedName {
 	return all
 }
 
-// joinLocked puts a Service into its group.
 func (x *Index) joinLocked(s *Service) {
 	if s.inactive || s.clients == "" {
 		return
@@ -276,7 +276,7 @@ func (x *Index) joinLocked(s *Service) {
 	if g == nil {
 		selectors, err := Selectors(s.clients)
 		if err != nil || len(selectors) == 0 {
-			return // The Service reports selectors that cannot be parsed among its problems.
+			return // The problems of the Service have the selectors that cannot be parsed.
 		}
 		g = &group{selectors: selectors, services: map[types.NamespacedName]bool{}, namespaces: map[string]bool{}}
 		for name, n := range x.namespaces {

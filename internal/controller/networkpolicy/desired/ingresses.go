@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetIngress reports an Ingress that is new or changed (NP-43: of the old one and the new one, all Services that they lead to).
+// SetIngress records an Ingress that is new or changed (NP-43: it affects the Services of the old and the new
+// version).
 func (x *Index) SetIngress(o *networkingv1.Ingress) []Request {
 	backends := BackendsOf(o)
 	x.mu.Lock()
@@ -26,7 +27,7 @@ func (x *Index) setIngressLocked(key types.NamespacedName, backends []Backend) [
 	return backendRequests(key.Namespace, slices.Concat(old, backends))
 }
 
-// ingressBackendsLocked returns where Ingresses lead to in a Service, in a stable order.
+// ingressBackendsLocked returns the ports of a Service that Ingresses route to, in a stable order.
 func (x *Index) ingressBackendsLocked(service types.NamespacedName) []Backend {
 	var all []Backend
 	for _, backends := range x.ingresses[service.Namespace] {
@@ -39,7 +40,7 @@ func (x *Index) ingressBackendsLocked(service types.NamespacedName) []Backend {
 	return sortedBackends(all)
 }
 
-// backendRequests ask for the Services of backends in a namespace.
+// backendRequests returns requests for the Services of backends in a namespace.
 func backendRequests(namespace string, backends []Backend) []Request {
 	var requests []Request
 	for _, b := range backends {

@@ -14,43 +14,44 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/namespaced"
 )
 
-// VirtualService has the Services of its namespace that a VirtualService leads to, and its Gateways.
+// VirtualService has the destinations of a VirtualService in its own namespace, and its Gateways.
 type VirtualService struct {
 	types.NamespacedName
 	Gateways []types.NamespacedName
 	Backends []Backend
-	// Unreadable marks an object that exists and cannot be read: the last readable form stays in force.
+	// Unreadable marks an object that cannot be decoded: its last readable version stays in effect.
 	Unreadable bool
 }
 
-// Gateway has the labels of the Pods that a Gateway runs in.
+// Gateway has the labels of the Pods of a Gateway.
 type Gateway struct {
 	types.NamespacedName
 	Selector labels.Set
-	// Unreadable marks an object that exists and cannot be read: the last readable form stays in force.
+	// Unreadable marks an object that cannot be decoded: its last readable version stays in effect.
 	Unreadable bool
 }
 
-// hasSelector reports whether a Gateway selects Pods as an API server understands it.
+// hasSelector reports whether a Gateway has a selector that an API server accepts.
 func (g *Gateway) hasSelector() bool {
 	_, err := labels.ValidatedSelectorFromSet(g.Selector)
 	return err == nil && len(g.Selector) > 0
 }
 
-// clusterDomain ends the only names of hosts that count (NP-53).
+// clusterDomain is the domain of qualified host names; hosts in other domains do not count (NP-53).
 const clusterDomain = ".svc.cluster.local"
 
-// mesh stands for the sidecars; it is no Gateway.
+// mesh is the reserved name for all sidecars; it is not a Gateway.
 const mesh = "mesh"
 
-// Destination is the destination of a route of a VirtualService; a port that is not given is 0.
+// Destination is the destination of a route of a VirtualService; port 0 means that the route has no port.
 type Destination struct {
 	Host string
 	Port int32
 }
 
-// NewVirtualService returns the parts of a VirtualService that count (NP-50, NP-51, NP-53). Hosts in other namespaces do not count: a client that may
-// write VirtualServices in one namespace must not open the Services of another namespace.
+// NewVirtualService returns the relevant parts of a VirtualService (NP-50, NP-51, NP-53). Hosts in other namespaces
+// do not count: a client that may write VirtualServices in one namespace must not open the Services of another
+// namespace.
 func NewVirtualService(key types.NamespacedName, gateways []string, destinations []Destination) VirtualService {
 	v := VirtualService{NamespacedName: key}
 	for _, name := range gateways {
@@ -87,7 +88,7 @@ type istio struct {
 	gates map[string]*gate
 }
 
-// gate are the Pods of Gateways with one selector.
+// gate has the Pods of Gateways with one selector.
 type gate struct {
 	complete   bool
 	pods       map[types.NamespacedName]bool
@@ -107,7 +108,7 @@ func (i *istio) hasGate(namespace string) bool {
 	return false
 }
 
-// uses returns the VirtualServices that lead to a Service, by their names.
+// uses returns the VirtualServices that route to a Service, sorted by name.
 func (i *istio) uses(service types.NamespacedName) []VirtualService {
 	var all []VirtualService
 	in := i.virtual[service.Namespace]
@@ -119,7 +120,7 @@ func (i *istio) uses(service types.NamespacedName) []VirtualService {
 	return all
 }
 
-// routes returns the ways from Gateways to a Service in a stable order. A Gateway that is not there leads nowhere.
+// routes returns the routes from Gateways to a Service in a stable order. A missing Gateway has no routes.
 func (i *istio) routes(service types.NamespacedName) []route {
 	var all []route
 	for _, v := range i.uses(service) {
@@ -145,8 +146,8 @@ func (i *istio) routes(service types.NamespacedName) []route {
 	return all
 }
 
-// problems returns the obstacles to reaching a Service through Gateways (NP-51: one without a selector would be all
-// Pods).
+// problems returns the reasons why Gateways cannot reach a Service (NP-51: a Gateway without a selector would match
+// all Pods).
 func (i *istio) problems(service types.NamespacedName) []Problem {
 	var all []Problem
 	for _, v := range i.uses(service) {
@@ -159,7 +160,7 @@ func (i *istio) problems(service types.NamespacedName) []Problem {
 	return all
 }
 
-// GatewaySelectors returns the selectors, as text, of all Gateways that a VirtualService leads through.
+// GatewaySelectors returns the selectors, as text, of all Gateways of VirtualServices.
 func (x *Index) GatewaySelectors() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -180,7 +181,7 @@ func (i *istio) selectors() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// isIstioKnownLocked reports whether all is known that a Service's policies for Gateways depend on.
+// isIstioKnownLocked reports whether all objects are known that a Service's policies for Gateways depend on.
 func (x *Index) isIstioKnownLocked(service types.NamespacedName) bool {
 	if !x.complete[VirtualServices] || !x.complete[Gateways] {
 		return false
@@ -202,7 +203,8 @@ func (x *Index) isIstioKnownLocked(service types.NamespacedName) bool {
 	return true
 }
 
-// exposedByIstioLocked asks for all Services that VirtualServices lead to, and for those of policies that may be for Gateways no more.
+// exposedByIstioLocked returns requests for all Services that VirtualServices route to, and for the Services of
+// existing policies for Gateways.
 func (x *Index) exposedByIstioLocked() []Request {
 	var requests []Request
 	for namespace, in := range x.istio.virtual {
@@ -218,7 +220,7 @@ func (x *Index) exposedByIstioLocked() []Request {
 	return requests
 }
 
-// SetVirtualService reports a VirtualService that is new or changed (NP-44).
+// SetVirtualService records a VirtualService that is new or changed (NP-44).
 func (x *Index) SetVirtualService(v VirtualService) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -239,8 +241,8 @@ func (x *Index) removeVirtualServiceLocked(key types.NamespacedName) []Request {
 	return x.virtualServiceChangedLocked(old, VirtualService{NamespacedName: key})
 }
 
-// virtualServiceChangedLocked asks for the Services that a VirtualService leads to or led to. If it could not be read, it may have led to any,
-// whose policies wait for it.
+// virtualServiceChangedLocked returns requests for the Services that a VirtualService routes to or routed to. If it
+// was unreadable, any Service may be affected, as policies were kept because of it.
 func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request {
 	if old.Unreadable && !fresh.Unreadable {
 		return x.exposedByIstioLocked()
@@ -248,7 +250,7 @@ func (x *Index) virtualServiceChangedLocked(old, fresh VirtualService) []Request
 	return backendRequests(fresh.Namespace, slices.Concat(old.Backends, fresh.Backends))
 }
 
-// SetGateway reports a Gateway that is new or changed.
+// SetGateway records a Gateway that is new or changed.
 func (x *Index) SetGateway(g Gateway) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -268,7 +270,7 @@ func (x *Index) removeGatewayLocked(key types.NamespacedName) []Request {
 	return x.throughLocked(func(gateway types.NamespacedName) bool { return gateway == key })
 }
 
-// throughLocked asks for the Services that VirtualServices lead to through some Gateways.
+// throughLocked returns requests for the Services that VirtualServices route to through some Gateways.
 func (x *Index) throughLocked(gateways func(types.NamespacedName) bool) []Request {
 	var requests []Request
 	for namespace, in := range x.istio.virtual {
@@ -291,7 +293,7 @@ func (x *Index) gateLocked(selector string) *gate {
 	return g
 }
 
-// set adds or removes a Pod and reports whether its namespace has Pods for the first time, or no more.
+// set adds or removes a Pod, and reports whether its namespace got its first Pod or lost its last one.
 func (g *gate) set(pod types.NamespacedName, there bool) bool {
 	if g.pods[pod] == there {
 		return false
@@ -319,8 +321,7 @@ func (x *Index) SetGatewayPod(selector string, pod types.NamespacedName, there b
 	return x.gateChangedLocked(selector)
 }
 
-// RetainGatewayPods removes the Pods of a selector of Gateways in a namespace (in all if it is empty) that a list no
-// longer has.
+// RetainGatewayPods removes the Pods of a selector in a namespace (in all if it is empty) that a list no longer has.
 func (x *Index) RetainGatewayPods(selector, namespace string, has Has) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -341,7 +342,7 @@ func (x *Index) CompleteGatewayPods(selector string) []Request {
 	return x.exposedByIstioLocked()
 }
 
-// ForgetGatewayPods forgets a selector that no Gateway has any more.
+// ForgetGatewayPods removes a selector that no Gateway has any more.
 func (x *Index) ForgetGatewayPods(selector string) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // Annotations of Services, and labels of Pods and policies.
 const (
 	prefix = "networking.resources.gardener.cloud/"
-	// toPrefix begins the keys of the labels with which Pods ask for access.
+	// toPrefix is the prefix of the label keys with which Pods request access.
 	toPrefix = prefix + "to-"
 	// Allowed is the value of such a label.
 	Allowed = "allowed"
@@ -25,10 +25,11 @@ const (
 	AnnotationDescription = "gardener.cloud/description"
 )
 
-// keyLimit bounds the name of a label's key.
+// keyLimit is the maximum length of the name part of a label key.
 const keyLimit = 63
 
-// ShortKey returns a label's key as Pods carry it: a longer one ends with a digest (NP-21: 57 characters, a dash and 5 of the digest).
+// ShortKey returns a label key in the form for Pods: a key that is too long ends with a digest (NP-21: 57 characters,
+// a dash and 5 of the digest).
 func ShortKey(key string) string {
 	name, ours := strings.CutPrefix(key, prefix)
 	if !ours || len(name) <= keyLimit {
@@ -38,7 +39,7 @@ func ShortKey(key string) string {
 	return prefix + name[:57] + "-" + hex.EncodeToString(digest[:])[:5]
 }
 
-// IsPodLabel reports whether a label of a Pod asks for access.
+// IsPodLabel reports whether a label of a Pod requests access.
 func IsPodLabel(key string) bool { return strings.HasPrefix(key, toPrefix) }
 
 // The parts of names (NP-11 … NP-17).
@@ -52,7 +53,7 @@ const (
 	fromIstio             = "-from-istio"
 )
 
-// sources returns the namespaces that a name of a policy in the Service's own namespace may end with.
+// sources returns the namespaces that may be the ending of a policy's name in the Service's own namespace.
 func sources(name string) []string {
 	var all []string
 	for {

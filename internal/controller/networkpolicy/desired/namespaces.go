@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetNamespace reports a Namespace that is new or changed.
+// SetNamespace records a Namespace that is new or changed.
 func (x *Index) SetNamespace(o metav1.Object) []Request {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -37,8 +37,8 @@ func (x *Index) handles(set labels.Set) bool {
 	return len(x.options.Handled) == 0 || slices.ContainsFunc(x.options.Handled, func(s labels.Selector) bool { return s.Matches(set) })
 }
 
-// namespaceChangedLocked returns the requests that a change of a Namespace concerns (NP-41): the Services in it, and
-// for each Service that lets it in, or did, the policies of the two. nil stands for a missing Namespace.
+// namespaceChangedLocked returns the requests that a change of a Namespace affects (NP-41): the Services in it, and
+// for each Service that allows or allowed it as a client, the policies of the two. nil is a missing Namespace.
 func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Request {
 	var requests []Request
 	was, is := old != nil && !old.terminating, fresh != nil && !fresh.terminating
@@ -74,8 +74,8 @@ func (x *Index) namespaceChangedLocked(name string, old, fresh *namespace) []Req
 	return requests
 }
 
-// keptForLocked asks for the policies that were kept while a namespace was terminating: one of that name is there again, and its labels may have
-// changed meanwhile.
+// keptForLocked returns requests for the policies that were kept while a namespace was terminating: a new namespace
+// of that name exists, and its labels may differ.
 func (x *Index) keptForLocked(name string) []Request {
 	var requests []Request
 	for service, policies := range x.observed {
@@ -86,7 +86,8 @@ func (x *Index) keptForLocked(name string) []Request {
 	return requests
 }
 
-// exposedToLocked asks for the Services that Pods in a namespace reach as a gate: an ingress controller or a Gateway of Istio.
+// exposedToLocked returns requests for the Services that Pods in a namespace reach as an ingress controller or a
+// Gateway of Istio.
 func (x *Index) exposedToLocked(name string) []Request {
 	var requests []Request
 	if c := x.options.IngressController; c != nil && c.Namespace == name {
@@ -107,7 +108,7 @@ func (x *Index) isWatched(namespace string) bool {
 	return len(x.options.Watched) == 0 || slices.Contains(x.options.Watched, namespace) || slices.Contains(x.options.Watched, corev1.NamespaceAll)
 }
 
-// isOpenLocked reports whether a namespace is there and not terminating.
+// isOpenLocked reports whether a namespace exists and is not terminating.
 func (x *Index) isOpenLocked(name string) bool {
 	n := x.namespaces[name]
 	return n != nil && !n.terminating
@@ -117,13 +118,14 @@ func (x *Index) isOpenLocked(name string) bool {
 // terminating namespace), and its content is known.
 func (x *Index) isWritableLocked(name string) bool { return x.isOpenLocked(name) && x.isWatched(name) }
 
-// isTerminatingLocked reports whether a namespace is being deleted. Its policies stay as they are until its end, as its Pods still need them.
+// isTerminatingLocked reports whether a namespace is being deleted. Its policies stay until it is gone, because its
+// Pods still need them.
 func (x *Index) isTerminatingLocked(name string) bool {
 	n := x.namespaces[name]
 	return n != nil && n.terminating
 }
 
-// clientsOfLocked returns the namespaces whose Pods may use a Service, but its own.
+// clientsOfLocked returns the namespaces whose Pods may use a Service, without its own.
 func (x *Index) clientsOfLocked(s *Service) map[string]bool {
 	if g := x.groups[s.clients]; g != nil && s.clients != "" {
 		return g.namespaces

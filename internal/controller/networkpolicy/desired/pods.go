@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pods has the labels of Pods that ask for access, as far as policies depend on them.
+// pods has the labels of Pods that request access, if policies depend on them.
 type pods struct {
 	keys map[types.NamespacedName][]string
 	// count has the number of Pods by namespace and label.
@@ -19,7 +19,8 @@ func newPods() pods {
 
 func (p *pods) has(namespace, key string) bool { return p.count[namespace][key] > 0 }
 
-// set replaces the labels of a Pod and returns the labels that its namespace has for the first time, or no more.
+// set replaces the labels of a Pod, and returns the labels that its namespace has for the first time, or no longer
+// has.
 func (p *pods) set(pod types.NamespacedName, keys []string) []string {
 	old := p.keys[pod]
 	if slices.Equal(old, keys) {
@@ -57,7 +58,8 @@ func (p *pods) set(pod types.NamespacedName, keys []string) []string {
 	return changed
 }
 
-// SetPod reports the labels of a Pod (NP-33; of which value counts only "allowed", so that "denied" and then "allowed" is a change).
+// SetPod records the labels of a Pod (NP-33; only the value "allowed" counts, so that a change from "denied" to
+// "allowed" is a change).
 func (x *Index) SetPod(namespace, name string, labels map[string]string) []Request {
 	var keys []string
 	for key, value := range labels {
@@ -71,7 +73,7 @@ func (x *Index) SetPod(namespace, name string, labels map[string]string) []Reque
 	return x.podChangedLocked(types.NamespacedName{Namespace: namespace, Name: name}, keys)
 }
 
-// podChangedLocked returns the Services for whose policies in the Pod's namespace it makes a difference (NP-35).
+// podChangedLocked returns requests for the Services whose policies in the Pod's namespace are affected (NP-35).
 func (x *Index) podChangedLocked(pod types.NamespacedName, keys []string) []Request {
 	changed := x.pods.set(pod, keys)
 	if len(changed) == 0 || !x.options.OnlyForExistingPods {

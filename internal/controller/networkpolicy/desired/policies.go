@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Existing is a policy in the cluster that carries the labels of a Service.
+// Existing is a policy in the cluster that has the labels of a Service.
 type Existing struct {
 	types.NamespacedName
 	Service         types.NamespacedName
 	UID             types.UID
 	ResourceVersion string
 	Digest          Digest
-	// gate is set if its clients are chosen by other labels than those with which Pods ask for access: Pods of a gate.
+	// gate is set if the policy selects clients by the labels of an ingress controller or Gateway, and not by labels
+	// that request access.
 	gate bool
 }
 
@@ -29,14 +30,14 @@ func existingOf(o *networkingv1.NetworkPolicy) *Existing {
 	}
 }
 
-// one returns the one copy of a name that many policies have.
+// one interns a name that many policies have.
 func one(name string) string { return unique.Make(name).Value() }
 
 func isGate(spec *networkingv1.NetworkPolicySpec) bool {
 	if len(spec.Ingress) == 0 {
 		return isGates(spec.PodSelector)
 	}
-	// Clients of both kinds may share a way in (merge).
+	// One policy may allow both kinds of clients (merge).
 	return slices.ContainsFunc(spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
 		return len(rule.From) > 0 && rule.From[0].PodSelector != nil && isGates(*rule.From[0].PodSelector)
 	})
@@ -51,7 +52,7 @@ func isGates(clients metav1.LabelSelector) bool {
 	return true
 }
 
-// SetPolicy reports a policy with the labels of a Service. A policy that is known already asks for nothing.
+// SetPolicy records a policy with the labels of a Service. An unchanged policy returns no requests.
 func (x *Index) SetPolicy(o *networkingv1.NetworkPolicy) []Request {
 	e := existingOf(o)
 	x.mu.Lock()
@@ -76,7 +77,8 @@ func (x *Index) removePolicyLocked(key types.NamespacedName) []Request {
 	return x.forgetLocked(old)
 }
 
-// forgetLocked takes a policy out of the lists of its Service. It returns who is concerned: the Service, and those that waited for the name.
+// forgetLocked removes a policy from its Service. It returns requests for the Service, and those that waited for the
+// name.
 func (x *Index) forgetLocked(e *Existing) []Request {
 	if e == nil {
 		return nil
@@ -93,12 +95,12 @@ func (x *Index) forgetLocked(e *Existing) []Request {
 	return requests
 }
 
-// Knows reports whether a policy with the labels of a Service is there.
+// Knows reports whether the index has a policy.
 func (x *Index) Knows(key types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.policies[key] != nil
 }
 
-// isControllers reports whether a policy is one for the ingress controller.
+// isControllers reports whether a policy is for the ingress controller.
 func (e *Existing) isControllers() bool { return strings.HasSuffix(e.Name, fromIngressController) }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Policy is a policy that a Service shall have.
+// Policy is a wanted policy of a Service.
 type Policy struct {
 	types.NamespacedName
 	Service     types.NamespacedName
@@ -22,7 +22,7 @@ type Policy struct {
 	Spec        networkingv1.NetworkPolicySpec
 }
 
-// Object returns the policy as it is created.
+// Object returns the policy as an object to create.
 func (p *Policy) Object() *networkingv1.NetworkPolicy {
 	object := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 	p.Apply(object)
@@ -37,10 +37,10 @@ func (p *Policy) Apply(object *networkingv1.NetworkPolicy) {
 	p.Spec.DeepCopyInto(&object.Spec)
 }
 
-// Digest stands for the managed fields of a policy: the labels, the description and the spec.
+// Digest is a digest of the managed fields of a policy: the labels, the description and the spec.
 type Digest [16]byte
 
-// Digest returns the digest of the policy once it is written, equal to that of DigestOf.
+// Digest returns the digest of a wanted policy, which DigestOf also returns once the policy is written.
 func (p *Policy) Digest() Digest { return digest(p.Service, p.Description, &p.Spec) }
 
 // DigestOf returns the digest of a policy in a cluster.
@@ -48,7 +48,7 @@ func DigestOf(object *networkingv1.NetworkPolicy) Digest {
 	return digest(ServiceOfPolicy(object), object.Annotations[AnnotationDescription], &object.Spec)
 }
 
-// ServiceOfPolicy returns the Service that a policy's labels name, which may be incomplete.
+// ServiceOfPolicy returns the Service in a policy's labels. Either part of the name may be empty.
 func ServiceOfPolicy(object *networkingv1.NetworkPolicy) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.Labels[LabelServiceNamespace], Name: object.Labels[LabelServiceName]}
 }
@@ -65,7 +65,7 @@ func digest(service types.NamespacedName, description string, spec *networkingv1
 	}
 	content, err := json.Marshal(spec)
 	if err != nil {
-		// The type has nothing that JSON cannot express; a digest of its own would never settle.
+		// JSON can express every value of this type, so this cannot happen.
 		panic(fmt.Sprintf("encoding a NetworkPolicySpec: %v", err))
 	}
 	h := sha256.New()
@@ -76,7 +76,7 @@ func digest(service types.NamespacedName, description string, spec *networkingv1
 	return Digest(h.Sum(nil)[:16])
 }
 
-// isNormal reports whether a spec looks as the API server returns it: it sets the protocol where there is none.
+// isNormal reports whether a spec is in the API server's form, in which each port has a protocol.
 func isNormal(spec *networkingv1.NetworkPolicySpec) bool {
 	normal := true
 	eachPort(spec, func(p *networkingv1.NetworkPolicyPort) { normal = normal && p.Protocol != nil })
@@ -96,8 +96,9 @@ func eachPort(spec *networkingv1.NetworkPolicySpec, do func(*networkingv1.Networ
 	}
 }
 
-// merge adds to a policy what another one of the same name allows, so that none of two reasons for it is forgotten (NP-12 and NP-17 have
-// the same name when an Istio namespace is selected, too). It returns false if one object cannot say both.
+// merge adds the rules of another policy of the same name, so that none of the two reasons is lost (NP-12 and NP-17
+// have the same name when an Istio namespace is also selected). It returns false if one policy cannot have the rules
+// of both.
 func (p *Policy) merge(other *Policy) bool {
 	if !reflect.DeepEqual(p.Spec.PodSelector, other.Spec.PodSelector) || !slices.Equal(p.Spec.PolicyTypes, other.Spec.PolicyTypes) {
 		return false
@@ -118,7 +119,7 @@ func (p *Policy) merge(other *Policy) bool {
 	return true
 }
 
-// peers are Pods in a namespace. areControllers is set for those of the ingress controller.
+// peers are Pods in a namespace. areControllers is set for the Pods of the ingress controller.
 type peers struct {
 	namespace      string
 	selector       metav1.LabelSelector
@@ -165,7 +166,7 @@ func (s *Service) allowEgress(name string, t target, clients peers, format Descr
 	}
 }
 
-// allowWorld returns the policy that lets everybody reach the Pods of a Service (NP-25: no ports means all of them).
+// allowWorld returns the policy that lets everyone reach the Pods of a Service (NP-25: no ports means all of them).
 func (s *Service) allowWorld(ports []networkingv1.NetworkPolicyPort, format DescriptionFormat) *Policy {
 	return &Policy{
 		NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.worldName()}, Service: s.NamespacedName,

@@ -35,7 +35,7 @@ func (t target) policyPort() networkingv1.NetworkPolicyPort {
 	return port
 }
 
-// decode decodes the value of an annotation, which is one document, and knows all fields in it.
+// decode decodes the value of an annotation, which is one document without unknown fields.
 func decode(value string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(value))
 	decoder.DisallowUnknownFields()
@@ -48,7 +48,7 @@ func decode(value string, into any) error {
 	return nil
 }
 
-// decodePorts decodes ports. An unknown field is an error: a misspelt "port" would open all of them.
+// decodePorts decodes ports. An unknown field is an error: a misspelt "port" would open all ports.
 func decodePorts(value string) ([]networkingv1.NetworkPolicyPort, error) {
 	var ports []networkingv1.NetworkPolicyPort
 	if err := decode(value, &ports); err != nil {
@@ -60,7 +60,7 @@ func decodePorts(value string) ([]networkingv1.NetworkPolicyPort, error) {
 	return ports, nil
 }
 
-// normalPort makes digits a number (C6) and judges what the API server would refuse.
+// normalPort converts digits into a number (C6), and returns an error for a port that the API server would refuse.
 func normalPort(p *networkingv1.NetworkPolicyPort) error {
 	if p.Protocol != nil && !slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, *p.Protocol) {
 		return fmt.Errorf("protocol %q is none of TCP, UDP and SCTP", *p.Protocol)

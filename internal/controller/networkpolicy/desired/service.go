@@ -15,45 +15,45 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Service has the fields of a Service that decide about its policies.
+// Service has the fields of a Service that its policies depend on.
 type Service struct {
 	types.NamespacedName
 	UID types.UID
-	// Problems are the parts of annotations that cannot be read.
+	// Problems are the parts of annotations that cannot be decoded.
 	Problems []Problem
 
-	// inactive means that it has no policies: no selector, or it is being deleted (NP-3).
+	// inactive is set if the Service has no policies: it has no selector, or is being deleted (NP-3).
 	inactive bool
 	selector map[string]string
 	ports    []port
-	// targets are those of the ports, aliases those of the from-…-allowed-ports annotations; each is there once.
+	// targets are the targets of the ports, aliases those of the from-…-allowed-ports annotations. Neither has
+	// duplicates.
 	targets []target
 	aliases []alias
 	world   []networkingv1.NetworkPolicyPort
 	isWorld bool
-	// clients are the selectors of other namespaces, as they were written; namespaceAlias stands for its own in labels (NP-19).
+	// clients are the namespace selectors as text. namespaceAlias replaces the Service's namespace in labels (NP-19).
 	clients        string
 	namespaceAlias string
-	// unread has the policies that exist perhaps because of an annotation that cannot be read.
+	// unread has the policies that may exist because of an annotation that cannot be decoded.
 	unread unread
 }
 
-// port is a port of a Service.
 type port struct {
 	name   string
 	number int32
 	target target
 }
 
-// alias is a group of clients that may reach more than the ports of a Service.
+// alias is a group of clients that may reach ports beyond those of the Service.
 type alias struct {
 	name    string
 	targets []target
 }
 
-// Problem is a part of a Service that cannot be understood, or cannot be done.
+// Problem is a part of a Service that is invalid or cannot be applied.
 type Problem struct {
-	// Where is the annotation, or what else it is about.
+	// Where is the annotation or object of the problem.
 	Where   string
 	Message string
 }
@@ -61,15 +61,15 @@ type Problem struct {
 // Error implements error.
 func (p Problem) Error() string { return p.Where + ": " + p.Message }
 
-// unread lists the policies that may exist because of an annotation that cannot be read: they are neither written nor
-// deleted.
+// unread lists the policies that may exist because of an annotation that cannot be decoded: they are neither written
+// nor deleted.
 type unread struct {
 	clients, world bool
 	aliases        []string
 }
 
-// ServiceOf returns the deciding fields of a Service. An annotation that cannot be read leaves out its policies and no
-// others.
+// ServiceOf returns the relevant fields of a Service. An annotation that cannot be decoded affects only its own
+// policies.
 func ServiceOf(o *corev1.Service) *Service {
 	s := &Service{
 		NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, UID: o.UID,
@@ -99,7 +99,7 @@ func (s *Service) addPort(p *corev1.ServicePort) {
 		t.protocol = corev1.ProtocolTCP
 	}
 	if t.port == (intstr.IntOrString{}) || t.port == intstr.FromString("") {
-		t.port = intstr.FromInt32(p.Port) // As the API server does it.
+		t.port = intstr.FromInt32(p.Port) // The API server's default.
 	}
 	s.ports = append(s.ports, port{p.Name, p.Port, t})
 	if !slices.Contains(s.targets, t) {
@@ -107,8 +107,8 @@ func (s *Service) addPort(p *corev1.ServicePort) {
 	}
 }
 
-// Selectors decodes the namespace-selectors of a Service: a namespace that matches any of them is one of clients (NP-5). An unknown field
-// is an error: a misspelt "matchLabels" would let all namespaces in, and so would null.
+// Selectors decodes the namespace selectors of a Service: the namespaces of clients match any of them (NP-5). An
+// unknown field is an error: a misspelt "matchLabels" would allow all namespaces, and so would null.
 func Selectors(value string) ([]labels.Selector, error) {
 	var list []*metav1.LabelSelector
 	if err := decode(value, &list); err != nil {
@@ -145,7 +145,7 @@ func (s *Service) readClients(annotations map[string]string) {
 	}
 }
 
-// isKey reports whether the name of a label's key is one, shortened if need be.
+// isKey reports whether a name is valid in a label key, after it is shortened.
 func isKey(name string) bool { return len(validation.IsQualifiedName(ShortKey(prefix+name))) == 0 }
 
 func (s *Service) readWorld(annotations map[string]string) {

@@ -2,14 +2,14 @@ package desired
 
 import "slices"
 
-// shelf has the existing policies of one Service. Most Services have a few, which are searched one by one; the policies of a Service that many namespaces
-// use are kept by peersOf, so that a search for one namespace costs only what that namespace has.
+// shelf has the existing policies of one Service. Most Services have a few, which are searched linearly. If there are
+// many, they are indexed by peersOf, so that a search for one namespace costs only the policies of that namespace.
 type shelf struct {
 	few    []*Existing
 	byPeer map[string][]*Existing
 }
 
-// shelfLimit is the number of policies up to which a linear search beats the memory of a map.
+// shelfLimit is the number of policies up to which there is only a list: a map would take more memory.
 const shelfLimit = 16
 
 func (s *shelf) add(e *Existing) {
@@ -48,7 +48,7 @@ func (s *shelf) remove(e *Existing) {
 
 func (s *shelf) isEmpty() bool { return len(s.few) == 0 && len(s.byPeer) == 0 }
 
-// of returns the policies that may be for clients in a namespace, or all of them if it is empty, each once.
+// of returns the policies that may be for clients in a namespace, or all policies if it is empty, each once.
 func (s *shelf) of(peer string) []Existing {
 	if s == nil {
 		return nil
@@ -67,7 +67,7 @@ func (s *shelf) of(peer string) []Existing {
 	}
 	for peer, list := range s.byPeer {
 		for _, e := range list {
-			// It may be in several lists.
+			// A policy may be in several lists.
 			if peersOf(e.Service, e.NamespacedName)[0] == peer {
 				all = append(all, *e)
 			}

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// labelled are the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a pair for each port and each
-// port of an alias). has reports whether a Pod there has a label; nil means that it does not matter (NP-30).
+// labelled returns the policies of a Service for clients in a namespace that have its labels (NP-11 … NP-14, NP-26: a
+// pair for each port and each port of an alias). has reports whether a Pod there has a label; nil means that it does
+// not matter (NP-30).
 func (s *Service) labelled(namespace string, has func(key string) bool, format DescriptionFormat) []*Policy {
 	var all []*Policy
 	s.eachLabel(namespace, func(key, as string, t target) {
@@ -31,7 +32,8 @@ func (s *Service) labelled(namespace string, has func(key string) bool, format D
 	return all
 }
 
-// eachLabel calls do for each target with the key of the label for it, before it is shortened (NP-19), and the alias, if it is one's.
+// eachLabel calls do for each target with the key of its label, before it is shortened (NP-19), and with the name of
+// the alias, if any.
 func (s *Service) eachLabel(namespace string, do func(key, as string, t target)) {
 	infix := ""
 	if namespace != s.Namespace {
@@ -57,7 +59,7 @@ func (s *Service) asks(namespace string, keys []string) bool {
 	return found
 }
 
-// shortened returns the keys of labels that are too long, as they would be and as they are (NP-23).
+// shortened returns the first label key that is too long, in its long and short form (NP-23).
 func (s *Service) shortened(namespace string) (long, short string) {
 	s.eachLabel(namespace, func(key, _ string, _ target) {
 		if effective := ShortKey(key); effective != key && long == "" {
@@ -67,8 +69,8 @@ func (s *Service) shortened(namespace string) (long, short string) {
 	return long, short
 }
 
-// units returns the namespaces whose units may want a policy of the Service of that name: its own, that of the policy, and what a name in its
-// own namespace ends with.
+// units returns the namespaces whose units may contain a policy of that name: the Service's, the policy's, and those
+// that the ending of a name in the Service's namespace may mean.
 func (s *Service) units(policy types.NamespacedName) []string {
 	if policy.Namespace != s.Namespace {
 		return []string{s.Namespace, policy.Namespace}
@@ -76,9 +78,9 @@ func (s *Service) units(policy types.NamespacedName) []string {
 	return append([]string{s.Namespace}, sources(policy.Name)...)
 }
 
-// peersOf returns the namespaces of clients that a policy of a Service may be for: that of the policy; in the Service's own namespace what the
-// name ends with, and that namespace where the name can be read in both ways. A request for the policies of a peer deletes what is wanted no
-// more among these.
+// peersOf returns the namespaces of clients that a policy of a Service may be for: the policy's namespace; or, in the
+// Service's own namespace, the one at the end of the name, and the Service's own if the name is ambiguous. A request
+// for one peer deletes unwanted policies only among these.
 func peersOf(service, policy types.NamespacedName) []string {
 	if policy.Namespace != service.Namespace {
 		return []string{policy.Namespace}
@@ -93,24 +95,24 @@ func peersOf(service, policy types.NamespacedName) []string {
 // portLimit limits the length of a port's name.
 const portLimit = 15
 
-// mayBeOwn reports whether a policy of a Service may be for clients in the Service's own namespace, though its name has "-from-" in it: names of
-// Services, ports and aliases may have that, too (logs-from-nodes), and so have the policies for all the world, for ingress controllers and
-// for Gateways.
+// mayBeOwn reports whether a policy of a Service may be for clients in the Service's own namespace although its name
+// has "-from-" in it: names of Services, ports and aliases may have that, too (logs-from-nodes), as do the policies
+// for everyone, for ingress controllers and for Gateways.
 func mayBeOwn(service, policy string) bool {
 	rest, isIngress := strings.CutPrefix(policy, ingressTo+service+"-")
 	if !isIngress || strings.Contains(rest, via) {
-		return true // Ways out that are there are for own clients.
+		return true // Policies that exist for traffic out of Pods are for clients of this namespace.
 	}
 	for _, ending := range []string{fromWorld, fromIngressController, fromIstio} {
 		if strings.HasSuffix(rest, ending) {
 			return true
 		}
 	}
-	_, port, _ := strings.Cut(rest, "-") // The protocol stands before it.
+	_, port, _ := strings.Cut(rest, "-") // The protocol precedes it.
 	return len(port) <= portLimit
 }
 
-// mayStay reports whether a policy may exist because of annotations that cannot be read.
+// mayStay reports whether a policy may exist because of annotations that cannot be decoded.
 func (s *Service) mayStay(policy types.NamespacedName) bool {
 	if s.unread.world && policy.Namespace == s.Namespace && policy.Name == s.worldName() {
 		return true

@@ -11,8 +11,8 @@ import (
 
 const selector = node.LabelCritical + "=true"
 
-// Reads returns the reads of the controller: of Nodes that do not wait it keeps only the name, and it keeps only
-// critical DaemonSets and Pods.
+// Reads returns the reads of the controller. It keeps only the names of Nodes without the taint, and only critical
+// DaemonSets and Pods.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{
@@ -31,7 +31,7 @@ func Reads() []feature.Read {
 	}
 }
 
-// Writes are taints and Events.
+// Writes are the taints of Nodes, and Events.
 func Writes() []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Resource: "nodes", Verbs: []string{"patch"}},

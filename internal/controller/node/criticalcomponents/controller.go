@@ -1,5 +1,5 @@
-// Package criticalcomponents takes the taint from Nodes whose critical components are scheduled and ready. The rules for that are in
-// package node.
+// Package criticalcomponents removes the taint from Nodes whose critical components are scheduled and ready. Package
+// node has the rules.
 package criticalcomponents
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/node"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "node-critical-components"
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
 	Config config.NodeCriticalComponentsControllerConfig
-	// Kept reads Nodes, critical DaemonSets and critical Pods, the latter also by fieldNode. A cache will do: a taint is only removed from
-	// the version of the Node that was looked at, and whatever else comes late is looked at again.
+	// Kept reads Nodes, critical DaemonSets and critical Pods, the latter also by fieldNode. It may be a cache: a
+	// taint is removed only from the version of the Node that was checked, and a late event triggers another check.
 	Kept client.Reader
-	// CSINodes reads them from the target itself, Nodes writes to it.
+	// CSINodes reads CSINodes from the target without a cache, Nodes writes to it.
 	CSINodes client.Reader
 	Nodes    client.Writer
 	Notes    *kit.Notes
 }
 
-// Reconciler untaints Nodes.
+// Reconciler removes the taint from Nodes.
 type Reconciler struct{ Options }
 
 // New returns a reconciler.
@@ -95,7 +95,8 @@ func (r *Reconciler) missing(ctx context.Context, n *corev1.Node) (reason, messa
 	return "", "", nil
 }
 
-// untaint removes the taint from the version of the Node that was looked at, so that no taint that was added since is lost (NCC-10).
+// untaint removes the taint from the version of the Node that was checked, so that a taint added meanwhile is kept
+// (NCC-10).
 func (r *Reconciler) untaint(ctx context.Context, n *corev1.Node) error {
 	free := n.DeepCopy()
 	free.Spec.Taints = node.Untainted(n)

@@ -22,14 +22,14 @@ import (
 // fieldNode is the index of Pods by the Node that they run on (NCC-4).
 const fieldNode = "spec.nodeName"
 
-// AddToManager adds the controller; what it watches is in the cache of the target.
+// AddToManager adds the controller. The target's cache provides its events.
 func (r *Reconciler) AddToManager(ctx context.Context, mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	if err := target.IndexField(ctx, &corev1.Pod{}, fieldNode, nodeOf); err != nil {
 		return err
 	}
 	return kit.Add(mgr, Name, kit.Options(r, workers(r.Config), cacheSyncTimeout),
 		ctrlsource.Kind[client.Object](target, &corev1.Node{}, &handler.EnqueueRequestForObject{}, tainted()),
-		// News of a Pod cost nothing if its Node is free.
+		// Events of Pods are cheap if their Node has no taint.
 		ctrlsource.Kind[client.Object](target, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			var all []reconcile.Request
 			for _, name := range nodeOf(object) {
@@ -55,7 +55,7 @@ func tainted() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: is.Create, UpdateFunc: is.Update, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric}
 }
 
-// criticalPods passes critical Pods that are new, gone, or became ready or not.
+// criticalPods passes critical Pods that are created or deleted, or whose readiness changes.
 func criticalPods() predicate.Predicate {
 	is := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetNamespace() == node.NamespaceCritical && object.GetLabels()[node.LabelCritical] == "true"

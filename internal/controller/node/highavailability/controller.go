@@ -1,5 +1,5 @@
-// Package highavailability has the spread of workloads over hosts decided anew when the cluster gets its second Node, or loses it. It is the
-// webhook for high availability that decides; here it is only woken, by a patch without content.
+// Package highavailability updates the spread of workloads over hosts when the cluster gets its second Node, or loses
+// it. The webhook for high availability decides; this package only triggers it with an empty patch.
 package highavailability
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "node-high-availability-config"
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
-	// Kept lists the metadata of Nodes; a cache will do, as each change of it is an event.
+	// Kept lists the metadata of Nodes. It may be a cache, as each change of it is an event.
 	Kept client.Reader
 	// Live lists Namespaces and workloads, and patches the latter.
 	Live client.Client
@@ -37,24 +37,24 @@ type Options struct {
 	Namespaces []string
 }
 
-// Reconciler wakes the webhook.
+// Reconciler triggers the webhook for workloads.
 type Reconciler struct {
 	Options
 
 	mu sync.Mutex
-	// several is the number of Nodes, one or several, that the last run was for; nil if there was none yet.
+	// several reports whether the last run was for several Nodes; nil before the first run.
 	several *bool
-	// complete is set once all workloads were checked for that number without a failure. It is set after the last
-	// patch, so that a run that fails is repeated (section 8 of the contract).
+	// complete is set once all workloads were checked for that number of Nodes. It is set after the last patch, so
+	// that a failed run is repeated (section 8 of the contract).
 	complete bool
-	// reads counts the consecutive runs in which the webhook left workloads unchanged: it may not have seen the Node
-	// yet.
+	// reads counts the consecutive runs in which the webhook left workloads unchanged: its cache may not have the
+	// Node yet.
 	reads int
 }
 
 const (
-	// again is the time that the webhook gets to see the Node, and readsLimit the number of such runs. Workloads that
-	// are still unchanged are none that the webhook handles.
+	// again is the interval of such runs, in which the webhook's cache can catch up, and readsLimit is their number.
+	// The webhook does not handle workloads that are still unchanged then.
 	again      = 10 * time.Second
 	readsLimit = 3
 )
@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.end(left)}, nil
 }
 
-// begin reports whether nothing is left to be done for a number of Nodes. A change of the number resets the counts and
-// the completion: a run that was not finished has changed some workloads.
+// begin reports whether all workloads are already done for a number of Nodes. If the number has changed, it resets
+// the state: even an unfinished run has changed some workloads.
 func (r *Reconciler) begin(several bool) (complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *Reconciler) begin(several bool) (complete bool) {
 	return r.complete
 }
 
-// end records a look that left some workloads as they were, and returns when the next one is; zero means that there is none.
+// end records a run that left some workloads unchanged, and returns the delay of the next run; zero means none.
 func (r *Reconciler) end(left int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,8 @@ func (r *Reconciler) end(left int) time.Duration {
 	return 0
 }
 
-// Reads returns the metadata of Nodes, of which only names are counted, and the lists after a change of their number.
+// Reads returns the reads of the controller: the names of Nodes, and lists of workloads after a change of the number
+// of Nodes.
 func Reads() []feature.Read {
 	return []feature.Read{
 		{
@@ -117,7 +118,7 @@ func Reads() []feature.Read {
 	}
 }
 
-// Writes are the patches without content.
+// Writes are the empty patches.
 func Writes() []feature.Write {
 	return []feature.Write{
 		{Cluster: feature.Target, Group: appsv1.GroupName, Resource: "deployments", Verbs: []string{"patch"}},
@@ -125,14 +126,14 @@ func Writes() []feature.Write {
 	}
 }
 
-// AddToManager adds the controller with one worker; Nodes that come and go are all one request (NHA-1).
+// AddToManager adds the controller with one worker. All Nodes that are added or removed are one request (NHA-1).
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	nodes := &metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	return kit.Add(mgr, Name, kit.Options(r, 1, cacheSyncTimeout), ctrlsource.Kind[client.Object](target, nodes, single()))
 }
 
-// single queues the same request for each Node that comes or goes, and nothing for all else that happens to Nodes.
+// single enqueues the same request for each Node that is added or removed, and none for other events.
 func single() handler.EventHandler {
 	type queueing = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{

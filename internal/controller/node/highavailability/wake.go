@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// page is the number of workloads in a page of a list: an object is at most 1.5 MiB in etcd, so that a page of
-	// whole workloads is at most some 75 MiB, and metadata of as many Namespaces are less.
+	// page is the number of workloads in a page of a list: an object has at most 1.5 MiB in etcd, so a page of
+	// workloads has at most some 75 MiB, and the metadata of as many Namespaces less.
 	page = 50
 	// parallel is the number of concurrent patches. Webhooks of a tenant may delay each patch.
 	parallel = 5
@@ -32,8 +32,8 @@ const (
 	maxText = 512
 )
 
-// wakeAll patches all workloads that are spread for the other number of Nodes, and returns how many still are after that. It goes on after
-// single failures.
+// wakeAll patches all workloads whose spread is for the other number of Nodes, and returns how many still have it
+// then. Single failures do not stop it.
 func (r *Reconciler) wakeAll(ctx context.Context, several bool) (int, error) {
 	namespaces, err := r.namespaces(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (r *Reconciler) wakeAll(ctx context.Context, several bool) (int, error) {
 	return int(w.left.Load()), w.joined()
 }
 
-// namespaces returns the names of those that are looked at (NHA-3): kube-system first, as labels of the others may be anybody's, and then by
-// name.
+// namespaces returns the namespaces to check (NHA-3): kube-system first, as anyone may have set the labels of the
+// others, and then by name.
 func (r *Reconciler) namespaces(ctx context.Context) ([]string, error) {
 	var names []string
 	list := func() client.ObjectList {
@@ -81,7 +81,7 @@ func (r *Reconciler) namespaces(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// each lists page by page.
+// each calls visit with each page of a list.
 func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, visit func(client.ObjectList), options ...client.ListOption) error {
 	for token := ""; ; {
 		found := list()
@@ -95,13 +95,12 @@ func (r *Reconciler) each(ctx context.Context, list func() client.ObjectList, vi
 	}
 }
 
-// waking is one pass over all workloads.
 type waking struct {
 	*Reconciler
 	several bool
 	// left counts the workloads that the webhook left unchanged.
 	left atomic.Int64
-	// failed are the first failures, of failures.
+	// failed are the first failures; failures is the number of all.
 	failed   []error
 	failures int
 }
@@ -123,7 +122,7 @@ func (w *waking) joined() error {
 var unskipped = func() labels.Selector {
 	skip, err := labels.NewRequirement(node.LabelSkip, selection.DoesNotExist, nil)
 	if err != nil {
-		panic(err) // It is made of constants.
+		panic(err) // It has only constants.
 	}
 	return labels.NewSelector().Add(*skip)
 }()
@@ -138,7 +137,7 @@ func (w *waking) wakeKind(ctx context.Context, namespace string, list func() cli
 	}, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: unskipped})
 }
 
-// wake patches a workload without content, and checks the result of the webhook.
+// wake sends an empty patch to a workload, and checks the result of the webhook.
 func (w *waking) wake(ctx context.Context, load workload) error {
 	err := w.Live.Patch(ctx, load.Object, client.RawPatch(types.MergePatchType, []byte("{}")))
 	switch {
@@ -153,7 +152,7 @@ func (w *waking) wake(ctx context.Context, load workload) error {
 func deployments() client.ObjectList  { return &appsv1.DeploymentList{} }
 func statefulSets() client.ObjectList { return &appsv1.StatefulSetList{} }
 
-// workload is a Deployment or StatefulSet; template is a part of it.
+// workload is a Deployment or StatefulSet; template is its Pod template.
 type workload struct {
 	client.Object
 	template *corev1.PodTemplateSpec

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-project/espalier/internal/feature"
 )
 
-// Reads are metadata, and of it only what decides about delays.
+// Reads are metadata. Only the fields that delays depend on are kept.
 func Reads() []feature.Read {
 	strip := feature.Stripping(node.StripDelay)
 	return []feature.Read{
@@ -17,7 +17,7 @@ func Reads() []feature.Read {
 	}
 }
 
-// Writes are annotations.
+// Writes are the annotations of Nodes.
 func Writes() []feature.Write {
 	return []feature.Write{{Cluster: feature.Target, Resource: "nodes", Verbs: []string{"patch"}}}
 }

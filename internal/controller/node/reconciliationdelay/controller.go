@@ -1,4 +1,5 @@
-// Package reconciliationdelay spreads the reconciliations of node agents: it gives each Node a delay. Which one is in package node.
+// Package reconciliationdelay spreads the reconciliations of node agents: it gives each Node a delay. Package node
+// computes the delays.
 package reconciliationdelay
 
 import (
@@ -19,30 +20,30 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/node"
 )
 
-// Name of the controller, in logs and metrics.
+// Name is the name of the controller in logs and metrics.
 const Name = "node-agent-reconciliation-delay"
 
 // parallel is the number of concurrent writes: a new Node among 10,000 changes the delay of each.
 const parallel = 10
 
-// Options are all that the controller needs; each is required.
+// Options are the dependencies of the controller; all are required.
 type Options struct {
 	Config config.NodeAgentReconciliationDelayControllerConfig
-	// Kept reads the metadata of Nodes and of Secrets with configurations. A cache will do: a Node is only written in
-	// the version that was read, and a late change is an event.
+	// Kept reads the metadata of Nodes and of Secrets with configurations. It may be a cache: a Node is written only
+	// in the version that was read, and a late change is an event.
 	Kept client.Reader
 	// Live reads and writes the metadata of single Nodes.
 	Live client.Client
 }
 
-// Reconciler keeps the delays of all Nodes.
+// Reconciler sets the delays of all Nodes.
 type Reconciler struct{ Options }
 
 // New returns a reconciler.
 func New(o Options) *Reconciler { return &Reconciler{o} }
 
-// Reconcile gives all Nodes their delay, and writes those that have another one (NRD-4, NRD-8). Nothing is remembered:
-// the present delay of a Node is compared with the wanted one.
+// Reconcile computes the delays of all Nodes, and writes those that differ (NRD-4, NRD-8). It keeps no state: it
+// compares the present annotation of a Node with the wanted one.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	nodes, secrets := list("NodeList"), list("SecretList")
 	if err := r.Kept.List(ctx, nodes); err != nil {
@@ -65,7 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	})...)
 }
 
-// write sets or removes the annotation of a Node. If another writer changes the Node meanwhile, only this write is repeated.
+// write sets or removes the annotation of a Node. If another writer has changed the Node, only this write is
+// repeated.
 func (r *Reconciler) write(ctx context.Context, known *metav1.PartialObjectMetadata, delay string) error {
 	current := known.DeepCopy()
 	current.SetGroupVersionKind(nodeKind)

@@ -19,10 +19,11 @@ import (
 	"github.com/espalier-project/espalier/internal/controller/node"
 )
 
-// gather is the time in which events are gathered: Nodes come and go in groups, and each changes the delay of all.
+// gather is the time in which events are collected: Nodes are added and removed in groups, and each event changes all
+// delays.
 const gather = time.Second
 
-// AddToManager adds the controller with one worker (NRD-1); what it watches is in the cache of the target.
+// AddToManager adds the controller with one worker (NRD-1). The target's cache provides its events.
 func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cacheSyncTimeout time.Duration) error {
 	nodes, secrets := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	nodes.SetGroupVersionKind(nodeKind)
@@ -32,7 +33,7 @@ func (r *Reconciler) AddToManager(mgr manager.Manager, target cache.Cache, cache
 		ctrlsource.Kind[client.Object](target, secrets, single(), predicate.And(configurations(), predicate.Or(existence(), changes()))))
 }
 
-// single queues the same request for all events (NRD-1).
+// single enqueues the same request for all events (NRD-1).
 func single() handler.EventHandler {
 	queue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		q.AddAfter(reconcile.Request{}, gather)
@@ -49,8 +50,7 @@ func existence() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: kit.NoUpdate, GenericFunc: kit.NoGeneric}
 }
 
-// changes passes updates of the fields that decide about delays. Status, heartbeats and all other fields of Nodes do
-// not.
+// changes passes updates of the fields that delays depend on, and no heartbeats or other status updates.
 func changes() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: kit.NoCreate, DeleteFunc: kit.NoDelete, GenericFunc: kit.NoGeneric, UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew

@@ -1,5 +1,5 @@
-// Package invalidation decides which static tokens of ServiceAccounts are invalidated. It labels their Secrets; the
-// webhook token-invalidator changes the data of labelled Secrets.
+// Package invalidation decides which static tokens of ServiceAccounts are invalidated. The controller labels their
+// Secrets, and the webhook token-invalidator changes the data of labelled Secrets.
 package invalidation
 
 import (
@@ -8,25 +8,25 @@ import (
 	"github.com/espalier-project/espalier/api/resources/v1alpha1/references"
 )
 
-// Labels and annotations (3.1).
+// Labels and annotations of section 3.1.
 const (
-	// LabelSkip on a ServiceAccount, whatever its value: its tokens are left alone.
+	// LabelSkip is the label of a ServiceAccount whose tokens are not changed, whatever its value.
 	LabelSkip = "token-invalidator.resources.gardener.cloud/skip"
-	// LabelConsider on a Secret: its token is invalid. Its presence counts.
+	// LabelConsider is the label of a Secret whose token is invalidated, whatever its value.
 	LabelConsider = "token-invalidator.resources.gardener.cloud/consider"
-	// LabelPurpose on a Secret is the label that the webhook's registration selects.
+	// LabelPurpose is the label of a Secret by which the webhook's registration selects it.
 	LabelPurpose = "resources.gardener.cloud/purpose"
-	// Purpose is the value for Secrets with static tokens.
+	// Purpose is the value of LabelPurpose for Secrets with static tokens.
 	Purpose = "token-invalidator"
 )
 
-// AccountOf returns the name of the ServiceAccount whose static token a Secret is for; empty if it is for none.
+// AccountOf returns the name of the ServiceAccount of a Secret with a static token; empty for other Secrets.
 func AccountOf(annotations map[string]string) string {
 	return annotations[corev1.ServiceAccountNameKey]
 }
 
-// Wanted reports whether the static tokens of a ServiceAccount are to be invalidated: it does not mount tokens by itself, and is not skipped
-// (TI-6). A ServiceAccount that says nothing about mounting does mount.
+// Wanted reports whether the static tokens of a ServiceAccount are to be invalidated: it does not mount tokens
+// automatically, and is not skipped (TI-6). A ServiceAccount without the field mounts them.
 func Wanted(account *corev1.ServiceAccount) bool {
 	_, skipped := account.Labels[LabelSkip]
 	return !skipped && account.AutomountServiceAccountToken != nil && !*account.AutomountServiceAccountToken
@@ -40,8 +40,8 @@ func Changed(before, after *corev1.ServiceAccount) bool {
 	return was != is || skippedBefore != skippedAfter || (mounted == nil) != (mounts == nil) || mounted != nil && mounts != nil && *mounted != *mounts
 }
 
-// InUse returns the name of a Pod that uses a Secret, by a volume, an environment or to pull images, in any of its containers; empty if none
-// does (TI-8).
+// InUse returns the name of a Pod that uses a Secret in a volume, in the environment of a container or to pull
+// images; empty if there is none (TI-8).
 func InUse(secret string, pods []corev1.Pod) string {
 	for i := range pods {
 		for _, reference := range references.FromPodSpec(&pods[i].Spec) {
@@ -53,8 +53,8 @@ func InUse(secret string, pods []corev1.Pod) string {
 	return ""
 }
 
-// Labelled returns the labels that a Secret is to have, and whether they differ from those that it has. A purpose that is there is left
-// alone (TI-5), and the label that is looked at by the webhook is there or not.
+// Labelled returns the labels that a Secret is to have, and whether they differ from the present ones. An existing
+// purpose is kept (TI-5); consider sets or removes LabelConsider.
 func Labelled(labels map[string]string, consider bool) (wanted map[string]string, differ bool) {
 	wanted = map[string]string{}
 	for key, value := range labels {
@@ -74,7 +74,7 @@ func Labelled(labels map[string]string, consider bool) (wanted map[string]string
 	return wanted, differ
 }
 
-// Strip removes from a ServiceAccount the fields that no decision needs.
+// Strip removes unused fields from a ServiceAccount.
 func Strip(account *corev1.ServiceAccount) {
 	value, skipped := account.Labels[LabelSkip]
 	account.Labels, account.Annotations, account.OwnerReferences, account.Finalizers = nil, nil, nil, nil

@@ -1,8 +1,8 @@
 // Package token has the requests of Secrets to the token requestor, the time of a token's renewal, and the form of
 // tokens in Secrets.
 //
-// A Secret asks by its annotations (Asked). Its data hold the token under the key token, or within a kubeconfig, of which nothing else
-// changes. No error repeats anything of the data.
+// The annotations of a Secret are its request (Asked). Its data has the token under the key token, or in a
+// kubeconfig, whose other fields are not changed. No error repeats any of the data.
 package token
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels and annotations of Secrets (2.1).
+// Labels and annotations of Secrets (section 2.1).
 const (
 	LabelPurpose   = "resources.gardener.cloud/purpose"
 	PurposeRequest = "token-requestor"
@@ -26,7 +26,7 @@ const (
 	AnnotationNamespace  = prefix + "namespace"
 	AnnotationLabels     = prefix + "labels"
 	AnnotationExpiration = prefix + "token-expiration-duration"
-	// AnnotationRenew is written: when the token is to be renewed, RFC 3339 in UTC.
+	// AnnotationRenew is written by the token requestor: the time of the renewal, RFC 3339 in UTC.
 	AnnotationRenew    = prefix + "token-renew-timestamp"
 	AnnotationInjectCA = prefix + "inject-ca-bundle"
 
@@ -37,29 +37,31 @@ const (
 // Audience of the tokens (TR-16).
 const Audience = "gardener"
 
-// DefaultExpiration is the lifetime that is asked for where a Secret names none.
+// DefaultExpiration is the requested lifetime if the Secret has none.
 const DefaultExpiration = 12 * time.Hour
 
-// Relevant reports whether an instance of a class handles a Secret with these labels; an empty class handles all classes (TR-2, SW-8).
+// Relevant reports whether an instance of a class handles a Secret with these labels; an empty class handles all
+// classes (TR-2, SW-8).
 func Relevant(labels map[string]string, class string) bool {
 	return labels[LabelPurpose] == PurposeRequest && (class == "" || labels[LabelClass] == class)
 }
 
 // Asked is the request of a Secret.
 type Asked struct {
-	// Account is the ServiceAccount.
+	// Account is the ServiceAccount of the token.
 	Account types.NamespacedName
-	// InjectCA asks for the CA of the target next to the token.
+	// InjectCA requests the CA of the target next to the token.
 	InjectCA bool
-	// Target is the Secret in the target that holds the token; nil means the Secret itself.
+	// Target is the Secret in the target for the token; nil means the requesting Secret.
 	Target *types.NamespacedName
-	// HalfTarget is set if only one of the two annotations for a target Secret is there, which counts as none (TR-8).
+	// HalfTarget is set if only one of the two annotations for a target Secret exists; then there is no target Secret
+	// (TR-8).
 	HalfTarget bool
 
 	annotations map[string]string
 }
 
-// Ask returns the request of a Secret. The error names a missing annotation.
+// Ask returns the request of a Secret. The error has the name of a missing annotation.
 func Ask(annotations map[string]string) (*Asked, error) {
 	a := &Asked{annotations: annotations, Account: types.NamespacedName{Namespace: annotations[AnnotationNamespace], Name: annotations[AnnotationName]}}
 	for key, value := range map[string]string{AnnotationName: a.Account.Name, AnnotationNamespace: a.Account.Namespace} {
@@ -92,7 +94,7 @@ func (a *Asked) Labels() (map[string]string, error) {
 	return labels, nil
 }
 
-// Seconds returns the lifetime to ask for, in whole seconds (TR-15).
+// Seconds returns the lifetime to request, in whole seconds (TR-15).
 func (a *Asked) Seconds() (int64, error) {
 	value, found := a.annotations[AnnotationExpiration]
 	if !found || value == "" {

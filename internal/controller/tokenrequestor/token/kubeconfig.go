@@ -11,14 +11,16 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml"
 )
 
-// kubeconfig is a decoded kubeconfig. A change of the token leaves all other fields as they are, also those of later versions and of plug-ins.
+// kubeconfig is a decoded kubeconfig. A change of the token keeps all other fields, including those of later versions
+// and of plug-ins.
 type kubeconfig map[string]any
 
-// maxNodes limits the nodes of a kubeconfig, as they are counted before it is parsed: some five hundred contexts with their users and clusters.
+// maxNodes limits the YAML nodes of a kubeconfig, counted before it is parsed: some five hundred contexts with their
+// users and clusters.
 const maxNodes = 20_000
 
-// parseKubeconfig parses YAML or JSON, within limits: a tenant may have written it. Content that a write would lose is refused. The error repeats
-// nothing of the content.
+// parseKubeconfig parses YAML or JSON, within limits because a tenant may have written it. It refuses content that a
+// write would lose. The error has none of the content.
 func parseKubeconfig(content []byte) (kubeconfig, error) {
 	var decoded any
 	switch err := boundedyaml.UnmarshalWhole(content, maxNodes, &decoded); {
@@ -27,7 +29,7 @@ func parseKubeconfig(content []byte) (kubeconfig, error) {
 	case err != nil:
 		return nil, syntax(err)
 	case decoded == nil:
-		return nil, errNoContext // Nothing in it.
+		return nil, errNoContext // It is empty.
 	}
 	k, is := decoded.(map[string]any)
 	if !is {
@@ -45,7 +47,7 @@ func syntax(err error) error {
 	return errors.New("kubeconfig is neither YAML nor JSON")
 }
 
-// errNoContext and the two others have the words of the contract (TR-23a).
+// errNoContext has its text from the contract, like the errors for a missing user and cluster (TR-23a).
 var errNoContext = errors.New("did not find context defined in current context")
 
 // context returns the value of a key of the current context.
@@ -146,8 +148,8 @@ func (k kubeconfig) encode() ([]byte, error) {
 	return content, nil
 }
 
-// named returns the content of the entry with a name in a list of contexts, clusters or users; nil if there is none. An entry without
-// content gets some, so that it can be changed.
+// named returns the content of the entry of a name in a list of contexts, clusters or users; nil if there is none. If
+// the entry has no content, it gets an empty one that can be changed.
 func (k kubeconfig) named(list, content, name string) (map[string]any, error) {
 	entries, is := k[list].([]any)
 	if !is && k[list] != nil {
@@ -177,7 +179,7 @@ func (k kubeconfig) named(list, content, name string) (map[string]any, error) {
 	return nil, nil
 }
 
-// text returns the value of a key that is a string; empty if there is none.
+// text returns the string value of a key; empty if there is none.
 func text(of map[string]any, key string) (string, error) {
 	switch value := of[key].(type) {
 	case nil:
@@ -189,7 +191,7 @@ func text(of map[string]any, key string) (string, error) {
 	}
 }
 
-// set sets the value of a key that is a string; an empty one removes the key.
+// set sets the string value of a key; an empty one removes the key.
 func set(of map[string]any, key, to string) error {
 	if _, err := text(of, key); err != nil {
 		return err
@@ -202,7 +204,7 @@ func set(of map[string]any, key, to string) error {
 	return nil
 }
 
-// kindOf names the kind of a decoded value, as decoders do.
+// kindOf returns the name of the kind of a decoded value, as decoders report it.
 func kindOf(value any) string {
 	switch value.(type) {
 	case []any:

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// share of the lifetime after which a token is renewed, and the longest time until then (C13).
+	// share is the part of the lifetime after which a token is renewed, and longest the maximum time until then
+	// (C13).
 	share   = 0.8
 	longest = 24 * time.Hour
-	// earlier is the largest part of that time by which renewals are spread; never later (C13).
+	// earlier is the largest part of that time by which a renewal may be earlier, to spread renewals (C13).
 	earlier = 0.05
-	// shortest keeps a lifetime that is over by our clock from being renewed without a pause.
+	// shortest is the shortest time until a renewal, for tokens that our clock already considers expired.
 	shortest = 30 * time.Second
 )
 
 // Delay returns the time until a token with this lifetime is renewed: 80 % of the lifetime but at most 24 hours, less
-// up to 5 % of it (C13, TR-17). spread is from 0, nothing less, to 1.
+// up to 5 % of it (C13, TR-17). spread is from 0 (none of the 5 %) to 1 (all).
 func Delay(lifetime time.Duration, spread float64) time.Duration {
 	delay := time.Duration(math.Min(float64(lifetime)*share, float64(longest)) * (1 - earlier*spread))
 	return max(delay, shortest)
@@ -39,8 +40,8 @@ type Examination struct {
 	Renew string
 }
 
-// Examine checks the data that holds the token: whether there is a token, whether the CA next to it is that of the target (TR-7, TR-9, TR-10), and
-// whether the token belongs to the ServiceAccount with the given UID.
+// Examine checks the data that holds the token: whether there is a token, whether the CA next to it is that of the
+// target (TR-7, TR-9, TR-10), and whether the token belongs to the ServiceAccount with the given UID.
 func (a *Asked) Examine(destination map[string][]byte, ca []byte, account types.UID, now time.Time) (Examination, error) {
 	if a.demanded() {
 		return Examination{Renew: "it is not known when to renew the token"}, nil
@@ -64,7 +65,7 @@ func (a *Asked) Examine(destination map[string][]byte, ca []byte, account types.
 	return Examination{Token: token, Renew: a.useless(token, account, now)}, nil
 }
 
-// Remaining returns the time until the token is to be renewed; zero or less means now (TR-12).
+// Remaining returns the time until the token is due for renewal; zero or less means now (TR-12).
 func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 	at, err := time.Parse(time.RFC3339, a.annotations[AnnotationRenew])
 	if err != nil {
@@ -73,11 +74,11 @@ func (a *Asked) Remaining(now time.Time) (time.Duration, error) {
 	return at.Sub(now), nil
 }
 
-// demanded reports whether a new token is requested: the annotation with the time of the renewal is missing (TR-6,
+// demanded reports whether a new token is requested by removing the annotation with the time of the renewal (TR-6,
 // TR-7).
 func (a *Asked) demanded() bool { return a.annotations[AnnotationRenew] == "" }
 
-// Early reports whether a token that is renewed now is renewed before its time, without a request for that.
+// Early reports whether a renewal now would be before its time, and not on request.
 func (a *Asked) Early(now time.Time) bool {
 	if a.demanded() {
 		return false
@@ -88,14 +89,14 @@ func (a *Asked) Early(now time.Time) bool {
 
 // Claims are the unverified claims of a token. Missing claims are empty.
 type Claims struct {
-	// Expiry is the end of the token.
+	// Expiry is the expiry of the token.
 	Expiry time.Time
-	// User is the name of the user, as the API server calls it; AccountUID is the UID of the ServiceAccount.
+	// User is the user name as the API server has it; AccountUID is the UID of the ServiceAccount.
 	User       string
 	AccountUID types.UID
 }
 
-// ClaimsOf returns the claims of a token: none if it is no JSON web token.
+// ClaimsOf returns the claims of a token; they are empty if it is not a JSON web token.
 func ClaimsOf(token string) Claims {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -124,7 +125,7 @@ func ClaimsOf(token string) Claims {
 	return c
 }
 
-// useless returns the reason why a token is useless by its own claims; empty if there is none.
+// useless returns the reason why a token is useless according to its claims; empty if there is none.
 func (a *Asked) useless(token string, account types.UID, now time.Time) string {
 	claims := ClaimsOf(token)
 	switch {
@@ -138,9 +139,9 @@ func (a *Asked) useless(token string, account types.UID, now time.Time) string {
 	return ""
 }
 
-// pauses reports whether the renewal is not due yet, but within the shortest delay. A token that has expired and is to
-// be renewed so soon was either issued just now, by an API server whose clock is behind ours, or costs its user no
-// more than the pause.
+// pauses reports whether the renewal is not due yet, but within the shortest delay. A token that has expired and is
+// renewed so soon was either issued just now, by an API server whose clock is behind ours, or its user waits no
+// longer than that delay.
 func (a *Asked) pauses(now time.Time) bool {
 	remaining, err := a.Remaining(now)
 	return err == nil && remaining > 0 && remaining <= shortest
@@ -156,6 +157,6 @@ func sameCA(destination map[string][]byte, ca []byte) (bool, error) {
 		return false, err
 	}
 	present, err := k.ca()
-	// A CA is never taken out of a kubeconfig (TR-23).
+	// A CA is never removed from a kubeconfig (TR-23).
 	return len(ca) == 0 || bytes.Equal(present, ca), err
 }

@@ -11,7 +11,7 @@ const (
 	KeyBundle     = "bundle.crt"
 )
 
-// Read returns the token that data hold; empty if there is none (TR-9).
+// Read returns the token in data; empty if there is none (TR-9).
 func Read(data map[string][]byte) (string, error) {
 	content, found := data[KeyKubeconfig]
 	if !found {
@@ -24,7 +24,7 @@ func Read(data map[string][]byte) (string, error) {
 	return k.token()
 }
 
-// Write returns data that hold this token, and the CA where it is wanted; data themselves do not change (TR-21 to TR-23).
+// Write returns a copy of data with this token, and with the CA if it is wanted (TR-21 to TR-23).
 func Write(data map[string][]byte, token string, wantCA bool, ca []byte) (map[string][]byte, error) {
 	written := maps.Clone(data)
 	if written == nil {
@@ -56,8 +56,8 @@ func Write(data map[string][]byte, token string, wantCA bool, ca []byte) (map[st
 	return written, err
 }
 
-// Handed returns the data of the target Secret once the token lives there (TR-20, C14). The content that the target holds already decides its
-// form; a kubeconfig that only the source has is copied.
+// Handed returns the data of the target Secret for a token that moves there (TR-20, C14). The present content of the
+// target decides its form; a kubeconfig that only the source has is copied.
 func Handed(source, target map[string][]byte, token string, wantCA bool, ca []byte) (map[string][]byte, error) {
 	base := maps.Clone(target)
 	if base == nil {
@@ -66,7 +66,7 @@ func Handed(source, target map[string][]byte, token string, wantCA bool, ca []by
 	if _, found := base[KeyKubeconfig]; !found {
 		if content, given := source[KeyKubeconfig]; given {
 			base[KeyKubeconfig] = content
-			// They would stay behind, the token until it expires.
+			// Otherwise they would remain, the token until it expires.
 			delete(base, KeyToken)
 			delete(base, KeyBundle)
 		}
@@ -74,7 +74,7 @@ func Handed(source, target map[string][]byte, token string, wantCA bool, ca []by
 	return Write(base, token, wantCA, ca)
 }
 
-// Leftover reports whether a source holds a token that is to live in the target.
+// Leftover reports whether a source still has a token that belongs into the target.
 func Leftover(source map[string][]byte) (bool, error) {
 	_, bundle := source[KeyBundle]
 	_, bare := source[KeyToken]
@@ -85,8 +85,8 @@ func Leftover(source map[string][]byte) (bool, error) {
 	return token != "", err
 }
 
-// Without returns data without a token and a CA, as the source keeps them once the token lives in the target (C14); a kubeconfig stays, with no
-// token in it.
+// Without returns data without a token and a CA, for a source whose token is in the target (C14); a kubeconfig stays,
+// without its token.
 func Without(data map[string][]byte) (map[string][]byte, error) {
 	rest := maps.Clone(data)
 	delete(rest, KeyToken)

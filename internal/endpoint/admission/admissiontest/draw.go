@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPod draws the JSON of a Pod: with and without each part, null and empty, with quantities in other spellings than the type's, and with
-// fields that the type does not know.
+// drawPod draws the JSON of a Pod: with and without each part, with null and empty values, with unusual spellings of
+// quantities, and with unknown fields.
 func drawPod(rt *rapid.T) map[string]any {
 	spec := map[string]any{"containers": drawContainers(rt, "containers", 1)}
 	pod := map[string]any{"metadata": map[string]any{"generateName": "p-"}, "spec": spec}
@@ -55,17 +55,17 @@ func drawContainers(rt *rapid.T, list string, least int) []any {
 	return containers
 }
 
-// maybe puts one of some values, or none.
+// maybe sets a key to one of the values, or not at all.
 func maybe(rt *rapid.T, into map[string]any, key string, values ...any) {
 	if n := rapid.IntRange(0, len(values)).Draw(rt, key); n > 0 {
 		into[key] = values[n-1]
 	}
 }
 
-// open are the fields whose keys the user chooses.
+// open are the fields whose keys users choose.
 var open = map[string]bool{"labels": true, "annotations": true, "nodeSelector": true, "limits": true, "matchLabels": true, "data": true}
 
-// addUnknown puts fields that no type knows into some objects. Values that are drawn from a list are shared, and so copied first.
+// addUnknown adds unknown fields to some objects. Drawn values may be shared, so it copies them first.
 func addUnknown(rt *rapid.T, object map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		switch value := object[key].(type) {
@@ -91,7 +91,7 @@ func addUnknown(rt *rapid.T, object map[string]any) {
 	maybe(rt, object, "x-future", json.Number("123456789012345678901234567890"), map[string]any{"deep": []any{json.Number("1.50"), nil}}, nil)
 }
 
-// Maybe puts one of some values into a part of an object that is drawn, or none.
+// Maybe sets a key of a drawn object to one of the values, or not at all.
 func Maybe(rt *rapid.T, into map[string]any, key string, values ...any) {
 	maybe(rt, into, key, values...)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// Pages about the webhooks of resource-manager and of admission-controller, and the registrations of both.
+// The pages about the webhooks of resource-manager and of admission-controller, and the registrations of both.
 const (
 	Document       = "../../../docs/concepts/webhooks.md"
 	GardenDocument = "../../../docs/concepts/garden-webhooks.md"
@@ -34,10 +34,10 @@ func Section(t *testing.T, file, title string) string {
 	return section
 }
 
-// fenced is a block of YAML, or a difference between two objects.
+// fenced matches a block of YAML, or a diff of two objects.
 var fenced = regexp.MustCompile("(?ms)^```(?:yaml|diff)\n(.*?)^```")
 
-// Blocks returns the YAML blocks and the differences of a section of a document, which begins with "## <title>".
+// Blocks returns the YAML blocks and the diffs in a section of a document, which begins with "## <title>".
 func Blocks(t *testing.T, file, title string) []string {
 	t.Helper()
 	var blocks []string
@@ -47,7 +47,7 @@ func Blocks(t *testing.T, file, title string) []string {
 	return blocks
 }
 
-// Shown returns the blocks of a section of a document, and fails if their number is not the one that is wanted.
+// Shown returns the blocks of a section of a document, and fails if their number is not the expected one.
 func Shown(t *testing.T, file, title string, blocks int) []string {
 	t.Helper()
 	found := Blocks(t, file, title)
@@ -57,7 +57,7 @@ func Shown(t *testing.T, file, title string, blocks int) []string {
 	return found
 }
 
-// Sides returns the objects before and after a difference.
+// Sides returns the objects before and after a diff.
 func Sides(difference string) (before, after string) {
 	for line := range strings.Lines(difference) {
 		if !strings.HasPrefix(line, "+") {
@@ -70,7 +70,7 @@ func Sides(difference string) (before, after string) {
 	return before, after
 }
 
-// Registered checks that the page of registrations has those of a webhook, without fields of the deployment.
+// Registered checks that the page of registrations has the entries of a webhook, without fields of the deployment.
 func Registered[T any](t *testing.T, title string, entries ...T) {
 	t.Helper()
 	var shown []T
@@ -82,7 +82,7 @@ func Registered[T any](t *testing.T, title string, entries ...T) {
 	}
 }
 
-// Example checks that a webhook makes the change that a document shows.
+// Example checks that a webhook makes the change in a document's diff.
 func Example(t *testing.T, decide admission.Func, difference string) {
 	t.Helper()
 	before, after := Sides(difference)
@@ -106,7 +106,7 @@ func Example(t *testing.T, decide admission.Func, difference string) {
 	}
 }
 
-// Read decodes a block of a document, without unknown fields.
+// Read decodes a block of a document, and fails for unknown fields.
 func Read(t *testing.T, block string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(block), into); err != nil {

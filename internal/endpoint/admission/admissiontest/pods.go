@@ -17,20 +17,20 @@ import (
 // Pods are the properties of a webhook that changes Pods.
 type Pods struct {
 	Decide admission.Func
-	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. Values below them may change.
+	// Touches are the fields that the rule may change, as JSON pointers; * stands for one index or key. Values below
+	// them may change, too.
 	Touches []string
-	// Spares are the lists that the rule leaves alone, of containers, initContainers and ephemeralContainers.
+	// Spares are the lists that the rule does not change, of containers, initContainers and ephemeralContainers.
 	Spares []string
-	// Draw adds the fields that the webhook reads to a Pod; nil adds nothing.
+	// Draw adds the fields that the webhook reads to a drawn Pod; nil adds none.
 	Draw func(rt *rapid.T, pod map[string]any)
-	// OnlyCreate is set if the rule is about creations alone, and leaves any other request as it is.
+	// OnlyCreate is set if the rule is for creations only, and does not change the objects of other requests.
 	OnlyCreate bool
 }
 
-// pod is the kind of Pods.
 var pod = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// objects are the properties for objects of any kind.
+// objects returns the properties for objects of any kind.
 func (l Pods) objects() Objects {
 	return Objects{Decide: l.Decide, Kind: pod, Touches: l.Touches, OnlyCreate: l.OnlyCreate, Bodies: bodies, Draw: func(rt *rapid.T) map[string]any {
 		object := drawPod(rt)
@@ -41,29 +41,30 @@ func (l Pods) objects() Objects {
 	}}
 }
 
-// bodies are Pods of odd shapes.
+// bodies are unusual Pods.
 var bodies = []string{
 	`{"spec":null}`, `{"spec":{"containers":[null]}}`, `{"spec":{"initContainers":[{}],"securityContext":null,"os":null}}`,
 	`{"metadata":{"labels":null,"annotations":null,"ownerReferences":[null]},"spec":{"containers":[{"env":[null],"volumeMounts":[null]}],"tolerations":[null],"affinity":{},"volumes":[null]}}`,
 	`{"metadata":{"labels":{"pod-template-hash":"h"}},"spec":{"volumes":[{"projected":null},{"secret":null},{"projected":{"sources":[null]}}],"topologySpreadConstraints":[null,{"labelSelector":null}],"affinity":{"podAffinity":null,"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[null]}}}}}`,
 }
 
-// Check checks the properties with drawn Pods.
+// Check tests the properties with drawn Pods.
 func (l Pods) Check(t *testing.T) {
 	t.Helper()
 	l.objects().check(t, l.alike)
 }
 
-// Fuzz is the property that no body makes a webhook panic, be it the body of the request or the object in a review.
+// Fuzz is the property that no request body and no object in a review makes a webhook panic.
 func (l Pods) Fuzz(f *testing.F) {
 	f.Helper()
 	l.objects().Fuzz(f)
 }
 
-// lists are all lists of containers that a Pod has.
+// lists are the lists of containers in a Pod.
 var lists = []string{"containers", "initContainers", "ephemeralContainers"}
 
-// alike is the property that the same container becomes the same in each list, or stays as it was where the rule spares the list.
+// alike is the property that a container becomes the same in each list, or stays unchanged if the rule spares the
+// list.
 func (l Pods) alike(raw []byte, _ *int) error {
 	pod := map[string]any{}
 	if err := decode(raw, &pod); err != nil {

@@ -1,9 +1,10 @@
-// Package admissiontest has the properties that every mutating webhook keeps, so that a webhook's own tests are about its rule:
+// Package admissiontest has the properties of every mutating webhook, so that a webhook's own tests are only about
+// its rule:
 //
-//   - twice is once: what a webhook has changed it leaves as it is;
-//   - an object becomes the same whether it is created or changed (FM-2);
-//   - what the rule does not name stays as it was sent, unknown fields and large numbers included;
-//   - all lists of containers are treated alike, unless the rule spares one;
+//   - it is idempotent: it does not change its own result;
+//   - the result is the same whether an object is created or changed (FM-2);
+//   - fields that the rule does not change stay as they were sent, including unknown fields and large numbers;
+//   - all lists of containers are handled alike, unless the rule spares one;
 //   - no body makes it panic.
 //
 // It is for tests only.
@@ -30,23 +31,25 @@ import (
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 )
 
-// Objects are the properties of a webhook that changes objects of a kind. For one that changes Pods there is more to say (Pods).
+// Objects are the properties of a webhook that changes objects of a kind. Pods adds more for webhooks that change
+// Pods.
 type Objects struct {
 	Decide admission.Func
 	Kind   schema.GroupVersionKind
-	// Touches are the places that the rule names, as JSON pointers; * stands for one index or key. Values below them may change.
+	// Touches are the fields that the rule may change, as JSON pointers; * stands for one index or key. Values below
+	// them may change, too.
 	Touches []string
-	// Draw draws the JSON of an object. Fields that no type knows come on top.
+	// Draw draws the JSON of an object. Check adds unknown fields.
 	Draw func(rt *rapid.T) map[string]any
-	// OnlyCreate is set if the rule is about creations alone, and leaves any other request as it is.
+	// OnlyCreate is set if the rule is for creations only, and does not change the objects of other requests.
 	OnlyCreate bool
-	// RefusesDeletion is set if deletions are refused, as there is nothing to decode.
+	// RefusesDeletion is set if the webhook refuses deletions because they have no object to decode.
 	RefusesDeletion bool
-	// Bodies are objects to begin with in Fuzz.
+	// Bodies are the seeds of Fuzz.
 	Bodies []string
 }
 
-// Check checks the properties with drawn objects.
+// Check tests the properties with drawn objects.
 func (l Objects) Check(t *testing.T) {
 	t.Helper()
 	l.check(t)
@@ -92,7 +95,8 @@ func (l Objects) twice(raw []byte, changed *int) error {
 	return nil
 }
 
-// symmetric is the property that an object becomes the same whether it is created or changed, or is left alone unless it is created.
+// symmetric is the property that the result is the same whether an object is created or changed, or that only
+// creations change it.
 func (l Objects) symmetric(raw []byte, _ *int) error {
 	created, changed := l.ask(admissionv1.Create, raw), l.ask(admissionv1.Update, raw)
 	switch {
@@ -104,7 +108,7 @@ func (l Objects) symmetric(raw []byte, _ *int) error {
 	return nil
 }
 
-// touched is the property that only what the rule names changes.
+// touched is the property that only fields in Touches change.
 func (l Objects) touched(raw []byte, _ *int) error {
 	once, admitted, err := l.apply(raw)
 	if err != nil || !admitted {
@@ -131,7 +135,7 @@ func (l Objects) touched(raw []byte, _ *int) error {
 	return nil
 }
 
-// names reports whether the rule names a place. An empty value may be filled if a place that it names comes below.
+// names reports whether the rule may change a field. It may also fill an empty value that contains such a field.
 func (l Objects) names(path, value string) bool {
 	return slices.ContainsFunc(l.Touches, func(touched string) bool {
 		if value == "{}" || value == "[]" || value == "null" {
@@ -155,7 +159,7 @@ func below(path, pattern string) bool {
 	return true
 }
 
-// Fuzz is the property that no body makes a webhook panic, be it the body of the request or the object in a review.
+// Fuzz is the property that no request body and no object in a review makes a webhook panic.
 func (l Objects) Fuzz(f *testing.F) {
 	f.Helper()
 	for _, object := range append([]string{`{}`, `null`, `[]`, `{`, `{"metadata":null}`}, l.Bodies...) {
@@ -185,7 +189,7 @@ func (l Objects) Fuzz(f *testing.F) {
 	})
 }
 
-// request is one about an object in the namespace "n".
+// request returns a request for an object in the namespace "n".
 func (l Objects) request(operation admissionv1.Operation, object []byte) *admissionv1.AdmissionRequest {
 	var said struct {
 		Metadata struct {
@@ -211,17 +215,17 @@ func (l Objects) apply(object []byte) (result []byte, admitted bool, err error) 
 	return applied(l.ask(admissionv1.Create, object), object)
 }
 
-// Ask asks a webhook about an object in the namespace "n", as the endpoint does. An object that does not say its kind is a Pod.
+// Ask calls a webhook for an object in the namespace "n", as the endpoint does. An object without a kind is a Pod.
 func Ask(decide admission.Func, operation admissionv1.Operation, object []byte) *admissionv1.AdmissionResponse {
 	return Respond(decide, *Objects{Kind: kindOf(object)}.request(operation, object))
 }
 
-// Respond asks a webhook anything, as the endpoint does.
+// Respond calls a webhook with any request, as the endpoint does.
 func Respond(decide admission.Func, request admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	return admission.New(admission.Options{Decide: decide, Log: logr.Discard()}).Respond(context.Background(), &request)
 }
 
-// Apply returns the result of a webhook for an object that is created, and whether it admits it. A panic is an error.
+// Apply returns a webhook's result for a created object, and whether the webhook admits it. A panic becomes an error.
 func Apply(decide admission.Func, object []byte) (result []byte, admitted bool, err error) {
 	return applied(Ask(decide, admissionv1.Create, object), object)
 }
@@ -251,14 +255,14 @@ func applied(response *admissionv1.AdmissionResponse, object []byte) (result []b
 	return result, true, nil
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON, and keeps numbers as they are written.
 func decode(raw []byte, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
 
-// leaves returns all values of an object by their paths; empty objects and lists are values, too.
+// leaves returns all values of an object by path; empty objects and lists count as values.
 func leaves(raw []byte) (map[string]string, error) {
 	var tree any
 	if err := decode(raw, &tree); err != nil {

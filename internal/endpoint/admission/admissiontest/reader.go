@@ -21,16 +21,16 @@ import (
 	"github.com/espalier-project/espalier/internal/webhook/referrers"
 )
 
-// Reader is a cluster with a few objects, for webhooks that read. It distinguishes kinds by their names alone.
+// Reader is a fake cluster with a few objects, for webhooks that read. It distinguishes kinds only by name.
 type Reader struct {
 	Objects []*unstructured.Unstructured
-	// Err has the error of reading a kind.
+	// Err has the errors of reads, by kind.
 	Err map[string]error
 	// Reads counts the reads, as "get Secret" or "list Shoot".
 	Reads map[string]int
 }
 
-// NewReader returns a cluster with the objects of some YAML documents.
+// NewReader returns a fake cluster with the objects in YAML documents.
 func NewReader(t testing.TB, documents string) *Reader {
 	t.Helper()
 	r := &Reader{Err: map[string]error{}, Reads: map[string]int{}}
@@ -69,7 +69,7 @@ func (r *Reader) Referrers() *referrers.Index {
 	return index
 }
 
-// kindIn returns the kind that an object states, or the name of its type.
+// kindIn returns the kind in an object, or the name of its type.
 func kindIn(into interface {
 	GetObjectKind() schema.ObjectKind
 }) string {

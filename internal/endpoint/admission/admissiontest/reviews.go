@@ -18,9 +18,9 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/boundedyaml/yamltest"
 )
 
-// FuzzReviews is the property that no review makes a webhook panic, whatever its objects are, and that each is answered.
-// The request is one that the webhook is registered for; objects that have a defect each are put into it. The
-// webhook's own seeds come first.
+// FuzzReviews is the property that no objects in a review make a webhook panic, and that each review gets a response.
+// request is one that the webhook is registered for; objects with one defect each replace its object. The webhook's
+// own seeds are first.
 func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.AdmissionRequest, seeds ...string) {
 	f.Helper()
 	for _, object := range append(seeds, `{}`, `null`, `[]`, `{`, `1`, `""`, `{"spec":null}`, `{"spec":[]}`, `{"spec":{"pools":[null],"files":[null],"units":[null]}}`, `{"metadata":{"annotations":null,"labels":{"a":null},"ownerReferences":[null],"deletionTimestamp":"2020-01-01T00:00:00Z"}}`) {
@@ -61,17 +61,17 @@ func FuzzReviews(f *testing.F, decide admission.Func, request admissionv1.Admiss
 	})
 }
 
-// operations has the operations that an API server sends, and an unknown one.
+// operations are the operations that an API server sends, and an unknown one.
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect, "OTHER"}
 
-// Refuses checks the example of a webhook that judges: the object before a difference is refused with a text of
-// the section, the object after it is admitted.
+// Refuses tests the example of a validating webhook: it refuses the object before a diff with a text of the section,
+// and admits the object after it.
 func Refuses(t *testing.T, decide admission.Func, request admissionv1.AdmissionRequest, section string) {
 	t.Helper()
 	judged(t, Document, section, decide, request.OldObject.Raw, request, request)
 }
 
-// judged checks that the objects before and after the difference of a section are refused and admitted.
+// judged tests that the objects before and after the diff of a section are refused and admitted.
 func judged(t *testing.T, file, section string, decide admission.Func, old []byte, requests ...admissionv1.AdmissionRequest) {
 	t.Helper()
 	before, after := Sides(Shown(t, file, section, 1)[0])
@@ -97,24 +97,25 @@ func judged(t *testing.T, file, section string, decide admission.Func, old []byt
 	}
 }
 
-// Judged is the example of a webhook of admission-controller: two objects in the document, and the requests about them.
+// Judged is the example of a webhook of admission-controller: two objects in the document, and the requests with
+// them.
 type Judged struct {
 	Decide admission.Func
-	// Request is about the refused object before the difference, Other about the admitted object after it.
+	// Request has the refused object before the diff, Other the admitted object after it.
 	Request, Other admissionv1.AdmissionRequest
-	// Old are the objects before, for updates.
+	// Old are the old objects of updates.
 	Old []byte
 }
 
-// Document checks the documents of a webhook: an object that is refused with a message of the document, an object
-// that is admitted, and the registration.
+// Document tests the documents of a webhook: an object that is refused with a message of the document, an object that
+// is admitted, and the registration.
 func (j Judged) Document(t *testing.T, section string, registration any) {
 	t.Helper()
 	judged(t, GardenDocument, section, j.Decide, j.Old, j.Request, j.Other)
 	Entry(t, section, registration)
 }
 
-// Entry checks that the page of registrations has the registration of a webhook, but for how to reach it.
+// Entry tests that the page of registrations has the registration of a webhook, without its client configuration.
 func Entry(t *testing.T, section string, registration any) {
 	t.Helper()
 	var shown, registered []any
@@ -146,7 +147,7 @@ func Bench(b *testing.B, decide admission.Func, request admissionv1.AdmissionReq
 	}
 }
 
-// Filled is a request about a ConfigMap in the namespace garden-dev whose content changes.
+// Filled returns an update of a ConfigMap's content in the namespace garden-dev.
 func Filled(name, key, content string) admissionv1.AdmissionRequest {
 	object, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": name}, "data": map[string]any{key: content}})
 	if err != nil {
@@ -158,7 +159,7 @@ func Filled(name, key, content string) admissionv1.AdmissionRequest {
 	}
 }
 
-// FuzzContent is the property that no content of a ConfigMap makes a webhook panic, or costs more than any input may.
+// FuzzContent is the property that no content of a ConfigMap makes a webhook panic, or costs too much.
 func FuzzContent(f *testing.F, decide admission.Func, name, key string) {
 	f.Helper()
 	for _, content := range []string{"", "{}", "null", "[", "apiVersion: v1", "kind: {}"} {

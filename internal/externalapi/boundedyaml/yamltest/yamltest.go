@@ -1,5 +1,5 @@
-// Package yamltest holds the claims about decoders of foreign YAML: hostile documents, the allowed cost of refusing
-// them, and the allowed cost of any input. Only tests import it.
+// Package yamltest has the requirements on decoders of untrusted YAML: hostile documents, the allowed cost of
+// refusing them, and the allowed cost of any input. Only tests import it.
 package yamltest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Cost bounds the bytes that a decoder allocates for any input, and Work its CPU time: under the race detector and on
-// a slow machine the longest seed takes a tenth of that. A document that is refused for a limit may cost two times its
-// size plus Refused.
+// Cost limits the bytes that a decoder allocates for any input, and Work its CPU time: under the race detector and on
+// a slow machine the longest seed takes a tenth of that. A document that is refused for a limit may cost two times
+// its size plus Refused.
 const (
 	Cost    = 64 << 20
 	Work    = 10 * time.Second
@@ -52,7 +52,7 @@ func Hostile(size int) map[string]string {
 	}
 }
 
-// Nested is a document of some levels, each of which uses the one before ten times.
+// Nested returns a document of some levels, each of which uses the one before ten times.
 func Nested(levels int) string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for n := 1; n < levels; n++ {
@@ -61,7 +61,7 @@ func Nested(levels int) string {
 	return text
 }
 
-// chain is a list of mappings, each of which merges the one before into five of its own.
+// chain returns a list of mappings, each of which merges the one before five times.
 func chain(merge string) string {
 	text := ""
 	for n := range 12 {
@@ -78,7 +78,7 @@ func chain(merge string) string {
 	return text
 }
 
-// Seeds adds hostile documents to what a fuzz target begins with: those that are small.
+// Seeds adds the small hostile documents to the seeds of a fuzz target.
 func Seeds(f *testing.F, add func(content string)) {
 	f.Helper()
 	for _, content := range Hostile(1 << 10) {
@@ -88,7 +88,8 @@ func Seeds(f *testing.F, add func(content string)) {
 	}
 }
 
-// RefusesCheaply holds that a decoder refuses hostile documents at the cost of refused ones, and repeats nothing of them.
+// RefusesCheaply requires that a decoder refuses hostile documents within the cost of refused ones, and without their
+// content in the error.
 func RefusesCheaply(t *testing.T, rule string, sizes []int, decode func(content []byte) error) {
 	t.Helper()
 	for _, size := range sizes {
@@ -109,12 +110,12 @@ func RefusesCheaply(t *testing.T, rule string, sizes []int, decode func(content 
 	}
 }
 
-// Bounded holds that something costs no more than any input may.
+// Bounded requires that a function stays within the cost of any input.
 func Bounded(t testing.TB, size int, do func()) {
 	t.Helper()
 	began := processor(t)
 	most := Cost
-	if raced { // The race detector has pools throw away at random what they would keep.
+	if raced { // The race detector makes pools drop items at random.
 		most *= 8
 	}
 	if used := Allocated(do); used > most {
@@ -125,8 +126,9 @@ func Bounded(t testing.TB, size int, do func()) {
 	}
 }
 
-// Linear holds that four times the input takes about four times the memory and the processor's time, not sixteen times. Of several runs the fastest
-// counts, so that only work that grows faster than its input shows. Below the floor, growth cannot be distinguished from noise.
+// Linear requires that four times the input takes about four times the memory and the CPU time, not sixteen times. It
+// takes the fastest of several runs, to exclude the load of the machine. Short times are not compared, because noise
+// exceeds their growth.
 func Linear(t *testing.T, n int, do func(n int)) {
 	t.Helper()
 	const floor, factor = 50 * time.Millisecond, 12
@@ -148,7 +150,7 @@ func Linear(t *testing.T, n int, do func(n int)) {
 	}
 }
 
-// processor returns the time that the process has worked. The work of other processes does not count.
+// processor returns the CPU time of the process, without that of other processes.
 func processor(t testing.TB) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -158,7 +160,7 @@ func processor(t testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Allocated returns the number of bytes that a function allocates, which is no less than the peak.
+// Allocated returns the number of bytes that a function allocates, which is at least the peak.
 func Allocated(do func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -1,4 +1,4 @@
-// Package v1 is the slice of core.gardener.cloud/v1 that is read.
+// Package v1 has the fields of core.gardener.cloud/v1 that are read.
 //
 // +kubebuilder:object:generate=true
 package v1

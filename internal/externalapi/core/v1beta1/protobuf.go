@@ -5,9 +5,10 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
-// Messages in Protocol Buffers, as gardener-apiserver has them. Older versions of it also send each secretRef, whose numbers no newer one uses again.
+// The messages in Protocol Buffers, as gardener-apiserver defines them. Older versions also send each secretRef;
+// newer versions do not reuse its numbers.
 var (
-	// BackupBucketMessage is that of BackupBucket.
+	// BackupBucketMessage is the message of BackupBucket.
 	BackupBucketMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{
@@ -16,13 +17,14 @@ var (
 		}},
 		"status": {Number: 3, Of: protodecode.Message{"generatedSecretRef": {Number: 5, Of: partialmeta.SecretMessage}}},
 	}
-	// BackupEntryMessage is that of BackupEntry.
+	// BackupEntryMessage is the message of BackupEntry.
 	BackupEntryMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec":     {Number: 2, Of: protodecode.Message{"bucketName": {Number: 1}, "seedName": {Number: 2}, "shootRef": {Number: 3, Of: partialmeta.ReferenceMessage}}},
 		"status":   {Number: 3, Of: protodecode.Message{"seedName": {Number: 4}}},
 	}
-	// ControllerInstallationMessage is that of ControllerInstallation. Each of its references is an ObjectReference.
+	// ControllerInstallationMessage is the message of ControllerInstallation. Each of its references is an
+	// ObjectReference.
 	ControllerInstallationMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{
@@ -30,18 +32,18 @@ var (
 			"shootRef": {Number: 4, Of: partialmeta.ReferenceMessage},
 		}},
 	}
-	// ProjectMessage is that of Project.
+	// ProjectMessage is the message of Project.
 	ProjectMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec":     {Number: 2, Of: protodecode.Message{"namespace": {Number: 6}}},
 	}
-	// SecretBindingMessage is that of SecretBinding.
+	// SecretBindingMessage is the message of SecretBinding.
 	SecretBindingMessage = protodecode.Message{
 		"metadata":  {Number: 1, Of: partialmeta.ObjectMessage},
 		"secretRef": {Number: 2, Of: partialmeta.SecretMessage},
 		"provider":  {Number: 4, Of: protodecode.Message{"type": {Number: 1}}},
 	}
-	// SeedMessage is that of Seed.
+	// SeedMessage is the message of Seed.
 	SeedMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{
@@ -50,7 +52,7 @@ var (
 		}},
 		"status": {Number: 3, Of: protodecode.Message{"clientCertificateExpirationTimestamp": {Number: 8}}},
 	}
-	// ShootMessage is that of Shoot.
+	// ShootMessage is the message of Shoot.
 	ShootMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{

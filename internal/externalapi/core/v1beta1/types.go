@@ -114,7 +114,7 @@ type SeedSpec struct {
 	Backup    *SeedBackup                 `json:"backup,omitempty"`
 	DNS       SeedDNS                     `json:"dns,omitempty"`
 	Resources []partialmeta.NamedResource `json:"resources,omitempty"`
-	// SecretRef named a kubeconfig of the seed, long ago.
+	// SecretRef referred to a kubeconfig of the seed in old releases.
 	SecretRef *partialmeta.SecretReference `json:"secretRef,omitempty"`
 }
 
@@ -178,7 +178,7 @@ type ShootWorker struct {
 	ControlPlane *ShootControlPlane `json:"controlPlane,omitempty"`
 }
 
-// ShootControlPlane marks a pool that runs the control plane of a self-hosted shoot.
+// ShootControlPlane is set for a pool that runs the control plane of a self-hosted shoot.
 type ShootControlPlane struct {
 	Backup *SeedBackup `json:"backup,omitempty"`
 }

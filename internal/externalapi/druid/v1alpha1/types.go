@@ -1,4 +1,4 @@
-// Package v1alpha1 is the slice of druid.gardener.cloud/v1alpha1 that admission judges.
+// Package v1alpha1 has the fields of druid.gardener.cloud/v1alpha1 that admission checks.
 package v1alpha1
 
 import (

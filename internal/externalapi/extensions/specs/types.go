@@ -1,5 +1,5 @@
-// Package specs is the slice of extensions.gardener.cloud/v1alpha1 that admission judges: the fields that its rules
-// read, and the names of the fields around them, for messages. Nothing is ever written back from it.
+// Package specs has the fields of extensions.gardener.cloud/v1alpha1 that admission checks, and the names of the
+// fields around them, for messages. Nothing is ever written back from it.
 //
 // A field with the tag `show:"-"` holds content that no message shows.
 package specs
@@ -58,7 +58,7 @@ type BackupEntrySpec struct {
 	SecretRef                  SecretReference       `json:"secretRef"`
 }
 
-// Bastion is a way into the nodes.
+// Bastion is a host through which nodes are reached.
 type Bastion struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -72,7 +72,7 @@ type BastionSpec struct {
 	Ingress     []BastionIngressPolicy `json:"ingress"`
 }
 
-// BastionIngressPolicy says from where a bastion is reached.
+// BastionIngressPolicy limits the addresses from which a bastion is reached.
 type BastionIngressPolicy struct {
 	IPBlock IPBlock `json:"ipBlock"`
 }
@@ -136,7 +136,7 @@ type DNSRecordSpec struct {
 	TTL         *int64          `json:"ttl"`
 }
 
-// Extension is anything that an extension looks after.
+// Extension is a resource of an extension that no other kind covers.
 type Extension struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -195,7 +195,7 @@ type OperatingSystemConfigSpec struct {
 	Files       []File `json:"files"`
 }
 
-// OperatingSystemConfigStatus has the additions of extensions.
+// OperatingSystemConfigStatus has the units and files that extensions add.
 type OperatingSystemConfigStatus struct {
 	ExtensionUnits []Unit `json:"extensionUnits"`
 	ExtensionFiles []File `json:"extensionFiles"`
@@ -313,7 +313,7 @@ type NodeAddress struct {
 	Address string `json:"address"`
 }
 
-// Worker is the nodes of a shoot.
+// Worker has the worker pools of a shoot.
 type Worker struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -330,7 +330,7 @@ type WorkerSpec struct {
 	Pools                        []WorkerPool          `json:"pools"`
 }
 
-// WorkerPool is a set of nodes that are alike.
+// WorkerPool is a set of equal nodes.
 type WorkerPool struct {
 	MachineType  string        `json:"machineType"`
 	Maximum      int32         `json:"maximum"`

@@ -1,4 +1,4 @@
-// Package v1alpha1 is the slice of extensions.gardener.cloud/v1alpha1 that is read.
+// Package v1alpha1 has the fields of extensions.gardener.cloud/v1alpha1 that are read.
 package v1alpha1
 
 import (
@@ -31,7 +31,7 @@ type File struct {
 	} `json:"content"`
 }
 
-// DecodeOperatingSystemConfig reads a configuration. The error repeats nothing of its content.
+// DecodeOperatingSystemConfig decodes a configuration. The error has none of its content.
 func DecodeOperatingSystemConfig(content []byte) (*OperatingSystemConfig, error) {
 	osc := &OperatingSystemConfig{}
 	if err := boundedyaml.Unmarshal(content, osc); err != nil {

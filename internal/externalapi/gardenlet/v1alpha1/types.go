@@ -1,4 +1,4 @@
-// Package v1alpha1 is the slice of gardenlet.config.gardener.cloud/v1alpha1 that is read.
+// Package v1alpha1 has the fields of gardenlet.config.gardener.cloud/v1alpha1 that are read.
 package v1alpha1
 
 import (
@@ -29,7 +29,7 @@ type SeedConfig struct {
 	Spec gardencorev1beta1.SeedSpec `json:"spec,omitempty"`
 }
 
-// Decode reads an embedded configuration. The error repeats nothing of its content.
+// Decode decodes an embedded configuration. The error has none of its content.
 func Decode(raw *runtime.RawExtension) (*Configuration, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, errors.New("there is no gardenlet configuration")

@@ -1,4 +1,4 @@
-// Package v1alpha1 is the slice of machine.sapcloud.io/v1alpha1 that is read.
+// Package v1alpha1 has the fields of machine.sapcloud.io/v1alpha1 that are read.
 //
 // +kubebuilder:object:generate=true
 package v1alpha1
@@ -13,7 +13,7 @@ import (
 // Machines is the resource.
 var Machines = schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machines"}
 
-// NodeLabel names, on a Machine, the Node that it has become.
+// NodeLabel is the label of a Machine with the name of its Node.
 const NodeLabel = "node"
 
 // Machine is a machine that becomes a Node.

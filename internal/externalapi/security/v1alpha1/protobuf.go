@@ -5,7 +5,8 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
-// CredentialsBindingMessage is that of CredentialsBinding in Protocol Buffers, as gardener-apiserver has it.
+// CredentialsBindingMessage is the message of CredentialsBinding in Protocol Buffers, as gardener-apiserver defines
+// it.
 var CredentialsBindingMessage = protodecode.Message{
 	"metadata":       {Number: 1, Of: partialmeta.ObjectMessage},
 	"provider":       {Number: 2, Of: protodecode.Message{"type": {Number: 1}}},

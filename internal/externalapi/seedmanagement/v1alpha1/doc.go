@@ -1,4 +1,4 @@
-// Package v1alpha1 is the slice of seedmanagement.gardener.cloud/v1alpha1 that is read.
+// Package v1alpha1 has the fields of seedmanagement.gardener.cloud/v1alpha1 that are read.
 //
 // +kubebuilder:object:generate=true
 package v1alpha1

@@ -6,9 +6,9 @@ import (
 	"github.com/espalier-project/espalier/internal/externalapi/protodecode"
 )
 
-// Messages in Protocol Buffers, as gardener-apiserver has them.
+// The messages in Protocol Buffers, as gardener-apiserver defines them.
 var (
-	// GardenletMessage is that of Gardenlet.
+	// GardenletMessage is the message of Gardenlet.
 	GardenletMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{
@@ -16,7 +16,7 @@ var (
 			"config":     {Number: 2},
 		}},
 	}
-	// ManagedSeedMessage is that of ManagedSeed.
+	// ManagedSeedMessage is the message of ManagedSeed.
 	ManagedSeedMessage = protodecode.Message{
 		"metadata": {Number: 1, Of: partialmeta.ObjectMessage},
 		"spec": {Number: 2, Of: protodecode.Message{

@@ -13,7 +13,7 @@ const (
 	BootstrapToken          = "BootstrapToken"
 )
 
-// ManagedSeed makes a seed of a shoot.
+// ManagedSeed makes a shoot a seed.
 //
 // +kubebuilder:object:root=true
 type ManagedSeed struct {

@@ -1,4 +1,4 @@
-// check fails if a link on a page of the documents' site leads to a file or a place that is not there.
+// check fails if a link on a page of the documents' site leads to a file or an anchor that does not exist.
 //
 //	check <folder of the site>
 package main
@@ -28,13 +28,13 @@ func main() {
 	fmt.Printf("%d pages, %d links\n", pages, links)
 }
 
-// page has the places of a page, and where its links lead.
+// page has the anchors of a page, and the targets of its links.
 type page struct {
 	ids   map[string]bool
 	links []string
 }
 
-// check returns the number of pages and links below root, and an error for each link that leads nowhere.
+// check returns the number of pages and links below root, and an error for each broken link.
 func check(root string) (pages, links int, err error) {
 	read, err := readPages(root)
 	if err != nil {
@@ -90,7 +90,7 @@ func readPage(file string) (*page, error) {
 	return p, nil
 }
 
-// follow returns why a link of a file leads nowhere; nil for one to another site.
+// follow returns the reason why a link of a file is broken; nil for a link to another site.
 func follow(pages map[string]*page, file, link string) error {
 	to, err := url.Parse(link)
 	if err != nil {
