@@ -101,7 +101,8 @@ func (x *ListSession) checkLocked(r *record, s Observation, notify *notices) {
 	r.restoredLocked(s, notify)
 }
 
-// End reports that the list is complete: objects in its scope that were not listed do not exist. Objects that entered
+// End reports that the list is complete: objects in its scope that were not listed do not exist, unless they were read
+// or written in a later version, after which the watch that follows the list reports every change. Objects that entered
 // the scope during the list, or that a later list had, become out of sync, because it is unknown whether this list
 // had them. The end of an audit only returns its result.
 func (x *ListSession) End() Audited {
@@ -113,10 +114,13 @@ func (x *ListSession) End() Audited {
 		}
 		for _, r := range obs.records[x.kind] {
 			switch {
-			case r.listed == x.number:
+			case r.listed == x.number || newer(r.resourceVersion, x.version):
 			case !r.authoritativeFor(x.inScope):
 			case r.listed > x.number || r.since >= x.number:
 				r.mayBeGoneLocked(notify)
+				if r.state == unseen {
+					obs.rareLocked(r).unlisted = unlisted{x.version, r.requested}
+				}
 			default:
 				obs.unlistedLocked(r, x.version, notify)
 			}

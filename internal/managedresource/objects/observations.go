@@ -89,7 +89,7 @@ func (obs *Observations) verifiedLocked(r *record, o *ownerRecord, s Observation
 	if r.missingFromList && r.is(s.Since) {
 		r.resourceVersion = "" // The response was requested after a list had missed the object: it exists.
 	}
-	if r.outdates(s) || s.Since.Requested != r.requested {
+	if r.outdates(s) || !r.answersLocked(s) {
 		if r.sync == verified && r.desired == s.Desired {
 			return // A later version has been compared with the same desired state since.
 		}
@@ -100,6 +100,10 @@ func (obs *Observations) verifiedLocked(r *record, o *ownerRecord, s Observation
 		}
 		r.changedLocked(notify)
 		return
+	}
+	if r.rare != nil {
+		r.rare.unlisted = unlisted{}
+		obs.completeRareLocked(r)
 	}
 	changed := r.state != present
 	if !newer(r.resourceVersion, s.ResourceVersion) {
@@ -129,7 +133,7 @@ func (obs *Observations) keptLocked(r *record, o *ownerRecord, s Observation, no
 		obs.seenLocked(r, s, notify)
 	}
 	isOutdated := found && r.outdates(s) || !found && !r.is(s.Since)
-	if o != nil && !isOutdated && s.Since.Requested == r.requested {
+	if o != nil && !isOutdated && r.answersLocked(s) {
 		r.checkedLocked(o)
 	}
 }

@@ -21,13 +21,32 @@ type rare struct {
 	// partial is the time to write the object again, if the API server kept only a part of it when it was last
 	// verified; zero otherwise, and while retryPartial is set.
 	partial time.Time
+	unlisted unlisted
 	// hold is the last observed digest of the annotations that exempt the object from repair.
 	hold uint32
 }
 
 func (x *rare) isZero() bool {
 	return x.repairs == repairs{} && len(x.deleting) == 0 && len(x.pending) == 0 && x.noop == NoopWrite{} && x.hold == 0 &&
-		x.partial.IsZero()
+		x.unlisted == unlisted{} && x.partial.IsZero()
+}
+
+// unlisted is a list during which the object was tracked, and which lacked it: its version, and the number of the check
+// that its end requested.
+type unlisted struct {
+	version   string
+	requested uint16
+}
+
+// answersLocked reports whether a response is to the latest requested check. The end of a list that lacked an object
+// which was just tracked requests one; a later version than that of the list needs none, because the watch that
+// follows the list reports every change of it.
+func (r *record) answersLocked(s Observation) bool {
+	if s.Since.Requested == r.requested {
+		return true
+	}
+	return r.rare != nil && r.rare.unlisted.requested == r.requested && s.Since.Requested+1 == r.requested &&
+		newer(s.ResourceVersion, r.rare.unlisted.version)
 }
 
 // rareLocked returns the rare part of a record, and creates it if necessary.

@@ -315,3 +315,42 @@ func TestTrackedWhileItIsListed(t *testing.T) {
 	got := r.Get(cm.ID)
 	expect.False(t, got.Known, "known as %+v, and it is there", got)
 }
+
+// MRB-47: an object that is written while its scope is listed needs no other check if its version is later than that of the list, whether the response
+// arrives before or after the end of the list. An earlier version may have been deleted before the list.
+func TestListSession_WriteDuringTheList(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version string
+		late    bool
+		inSync  bool
+	}{
+		"later, before the end":   {version: "150", inSync: true},
+		"later, after the end":    {version: "150", late: true, inSync: true},
+		"earlier, before the end": {version: "50"},
+		"earlier, after the end":  {version: "50", late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(nil)
+			x := r.StartListSession(Report, cm.GroupKind(), "", everything)
+			x.At("100")
+			r.Track(mr1, []Ref{cm})
+			response := sighting(cm, "u", tc.version, 0)
+			response.Since = r.Get(cm.ID).Revision
+			if !tc.late {
+				r.MarkInSync(mr1, response)
+			}
+			x.End()
+			if tc.late {
+				r.MarkInSync(mr1, response)
+			}
+			got := r.Get(cm.ID)
+			expect.Equal(t, got.InSync, tc.inSync)
+			response.Since = got.Revision
+			r.MarkInSync(mr1, response)
+			expect.True(t, r.Get(cm.ID).InSync, "a check after the list counts in any version")
+			r.MarkOutOfSync(cm.ID)
+			r.MarkInSync(mr1, response)
+			expect.False(t, r.Get(cm.ID).InSync, "a check before the latest request counts")
+		})
+	}
+}
