@@ -14,14 +14,17 @@ type unhealthy struct {
 	since  float64
 }
 
-// unhealthyOf returns the conditions of a ManagedResource with an undesired status. It omits conditions that are
-// still unknown, so that there are as many series as failures.
+// unhealthyOf returns the conditions of a ManagedResource with an undesired status. It omits conditions that are still
+// unknown, and those that follow from others (MRS-15), so that there are as many series as failures.
 func unhealthyOf(mr *resourcesv1alpha1.ManagedResource) []unhealthy {
 	var all []unhealthy
 	for _, c := range mr.Status.Conditions {
 		want := resourcesv1alpha1.ConditionTrue
-		if c.Type == resourcesv1alpha1.ResourcesProgressing {
+		switch c.Type {
+		case resourcesv1alpha1.ResourcesProgressing:
 			want = resourcesv1alpha1.ConditionFalse
+		case resourcesv1alpha1.Ready, resourcesv1alpha1.Reconciling, resourcesv1alpha1.Stalled:
+			continue
 		}
 		if c.Status != want && c.Status != resourcesv1alpha1.ConditionUnknown {
 			all = append(all, unhealthy{[4]string{mr.Namespace, mr.Name, string(c.Type), c.Reason},

@@ -36,6 +36,10 @@ func TestUnhealthyOf(t *testing.T) {
 		"not looked at yet":     {resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ConditionUnknown, false},
 		"rolled out":            {resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionFalse, false},
 		"rolling out":           {resourcesv1alpha1.ResourcesProgressing, resourcesv1alpha1.ConditionTrue, true},
+		"MRS-15: not ready":     {resourcesv1alpha1.Ready, resourcesv1alpha1.ConditionFalse, false},
+		"MRS-15: ready":         {resourcesv1alpha1.Reconciling, resourcesv1alpha1.ConditionFalse, false},
+		"MRS-15: not stalled":   {resourcesv1alpha1.Stalled, resourcesv1alpha1.ConditionFalse, false},
+		"MRS-15: stalled":       {resourcesv1alpha1.Stalled, resourcesv1alpha1.ConditionTrue, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
