@@ -20,7 +20,7 @@ type rare struct {
 	noop    NoopWrite
 	// partial is the time to write the object again, if the API server kept only a part of it when it was last
 	// verified; zero otherwise, and while retryPartial is set.
-	partial time.Time
+	partial  time.Time
 	unlisted unlisted
 	// hold is the last observed digest of the annotations that exempt the object from repair.
 	hold uint32
