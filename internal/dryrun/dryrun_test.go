@@ -25,9 +25,7 @@ type upstream struct {
 }
 
 func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		u.t.Errorf("sent: %s %s", r.Method, r.URL)
-	}
+	expect.True(u.t, r.Method == http.MethodGet, "sent: %s %s", r.Method, r.URL)
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case r.URL.Query().Get("watch") == "true":
@@ -180,9 +178,7 @@ func TestWatch(t *testing.T) {
 			Type   string
 			Object object
 		}
-		if !events.Scan() {
-			t.Fatalf("the watch ended: %v", events.Err())
-		}
+		must.True(t, events.Scan(), "the watch ended: %v", events.Err())
 		must.Succeed(t, json.Unmarshal(events.Bytes(), &event))
 		expect.Equal(t, event.Type+" "+text(event.Object, "metadata", "name")+" "+versionOf(event.Object), want)
 	}
@@ -210,9 +206,8 @@ func TestDefinitions(t *testing.T) {
 	expect.Equal(t, len(conditions), 2, "it is not established: %v", crd)
 	_, found := s.do("GET", "/apis/example.org/v1", "", "")
 	resources, _ := found["resources"].([]any)
-	if len(resources) != 1 || resources[0].(object)["kind"] != "Widget" || resources[0].(object)["namespaced"] != true {
-		t.Errorf("discovery: %v", found)
-	}
+	expect.True(t, len(resources) == 1 && resources[0].(object)["kind"] == "Widget" && resources[0].(object)["namespaced"] == true,
+		"discovery: %v", found)
 	expect.Equal(t, expect.First(s.do("GET", "/apis/example.org/v2", "", "")), http.StatusNotFound,
 		"a version that is not served")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+all+"?watch=true", nil)
@@ -249,9 +244,7 @@ func TestTokens(t *testing.T) {
 		"token: %d %v", code, answer)
 	_, review := s.do("POST", "/apis/authentication.k8s.io/v1/tokenreviews", plain, `{"spec":{"token":"t","audiences":["a"]}}`)
 	expect.DeepEqual(t, review["status"], object{"authenticated": true, "audiences": []any{"a"}}, "review: %v", review)
-	if s.Assumed() != 1 || len(s.Writes()) != 1 || s.Writes()[0].Subresource != "token" {
-		t.Errorf("%d, %v", s.Assumed(), s.Writes())
-	}
+	expect.True(t, s.Assumed() == 1 && len(s.Writes()) == 1 && s.Writes()[0].Subresource == "token", "%d, %v", s.Assumed(), s.Writes())
 }
 
 func TestChanges(t *testing.T) {

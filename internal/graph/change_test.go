@@ -106,9 +106,7 @@ func TestNamesOfManySizes(t *testing.T) {
 	}
 	for i := range count {
 		g.Remove(at(i))
-		if g.Has(at(i)) {
-			t.Fatalf("GR-6: %s is still there", g.String(at(i)))
-		}
+		must.False(t, g.Has(at(i)), "GR-6: %s is still there", g.String(at(i)))
 	}
 	vertices, edges := g.Size()
 	expect.True(t, vertices == 0 && edges == 0, "GR-6: %d vertices and %d edges are left", vertices, edges)

@@ -130,9 +130,7 @@ func TestReadersNeverSeeHalf(t *testing.T) {
 func TestLayout(t *testing.T) {
 	size := unsafe.Sizeof(vertex{})
 	expect.Equal(t, size, 64, "a vertex has %d bytes", size)
-	if size := unsafe.Sizeof(label{}); size != 64 {
-		t.Errorf("a namespace has %d bytes, want 64", size)
-	}
+	expect.Equal(t, unsafe.Sizeof(label{}), 64, "a namespace has")
 	if size := unsafe.Sizeof([chunkSize]vertex{}); size%8192 != 0 {
 		t.Errorf("a chunk has %d bytes, and so begins anywhere", size)
 	}

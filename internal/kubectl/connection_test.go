@@ -86,9 +86,8 @@ func TestTokenStaysWithItsCluster(t *testing.T) {
 	c := connected(t, "--token=t", "--target-server=https://target", "--request-timeout=3s", "--server=https://source", "--kubeconfig", kubeconfig.File(t, "https://x"))
 	to, other := c.toTarget()
 	config, _, err := to.load()
-	if err != nil || !other || config.BearerToken != "" || config.Host != "https://target" || config.Timeout.String() != "3s" {
-		t.Errorf("%v: %v", err, config)
-	}
+	expect.True(t, err == nil && other && config.BearerToken == "" && config.Host == "https://target" && config.Timeout.String() == "3s",
+		"%v: %v", err, config)
 	if config, _, err := c.source.load(); err != nil || config.BearerToken != "t" || config.Host != "https://source" {
 		t.Errorf("%v: %v", err, config)
 	}

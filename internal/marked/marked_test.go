@@ -162,17 +162,14 @@ func TestSpared(t *testing.T) {
 	w.refuse = errors.New("no")
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
 	w.Replace([]Key{key})
-	if !w.Unmarked(key) {
-		t.Error("GC-20: the next run of the collector forgets who referred to it")
-	}
+	expect.True(t, w.Unmarked(key), "GC-20: the next run of the collector forgets who referred to it")
 	if err := w.Unmark(t.Context(), ByEngine, key); err == nil || !w.Unmarked(key) {
 		t.Errorf("GC-20: an unmarking that fails returns %v, and spared is %v", err, w.Unmarked(key))
 	}
 	w.refuse = nil
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
-	if w.Unmarked(key) || w.Count() != 0 || w.marked(t, object) {
-		t.Errorf("GC-20: it is unmarked, and spared is %v, known are %d", w.Unmarked(key), w.Count())
-	}
+	expect.True(t, !w.Unmarked(key) && w.Count() == 0 && !w.marked(t, object),
+		"GC-20: it is unmarked, and spared is %v, known are %d", w.Unmarked(key), w.Count())
 	w.Mark(key)
 	w.refuse = errors.New("no")
 	w.Refers(t.Context(), ByEngine, "a", one(references.ConfigMap, "c"))
@@ -224,9 +221,7 @@ func TestReferrers(t *testing.T) {
 		},
 		references.PrometheusKind.WithVersion("v1"): prometheusObject,
 	}
-	if len(all) != len(referrers) {
-		t.Errorf("there are %d kinds", len(referrers))
-	}
+	expect.True(t, len(all) == len(referrers), "there are %d kinds", len(referrers))
 	for kind, object := range all {
 		raw, err := json.Marshal(object)
 		must.Succeed(t, err)
@@ -270,7 +265,5 @@ func TestUnreadableReferrer(t *testing.T) {
 	w.Writes(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "a", "name": "d", "annotations": annotations}, "spec": "none",
 	}})
-	if w.marked(t, secret) {
-		t.Error("GC-20: it is not unmarked")
-	}
+	expect.False(t, w.marked(t, secret), "GC-20: it is not unmarked")
 }

@@ -43,9 +43,8 @@ func TestHarmful(t *testing.T) {
 			t.Errorf("CLI-40: %q is printed as %q", bad, out.String())
 		}
 		for _, line := range []string{Line("a" + bad + "b"), StyledLine("a" + bad + "b")} {
-			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(line) {
-				t.Errorf("CLI-40: the line of %q is %q", bad, line)
-			}
+			expect.True(t, !strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) && utf8.ValidString(line),
+				"CLI-40: the line of %q is %q", bad, line)
 		}
 	}
 }

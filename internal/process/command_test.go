@@ -274,10 +274,7 @@ func TestVerbsAlone(t *testing.T) {
 	c := Command{Name: "kubectl thing", Short: "Ask things", Subcommands: []Subcommand{{
 		Name: "ask", Short: "Ask", Operand: "KIND NAME", Fault: 2, Codes: []Term{{"0", "nothing found"}, {"1", "something found"}, {"2", "an error"}},
 		Arguments: func(arguments []string) error {
-			if len(arguments) != 2 {
-				return errors.New("want a kind and a name")
-			}
-			return nil
+			return expect.Holds(len(arguments) == 2, "want a kind and a name")
 		},
 		Complete: func(_ *pflag.FlagSet, arguments []string, begun string) []string {
 			return []string{strings.Join(append(arguments, begun+"…"), "/")}

@@ -51,9 +51,8 @@ func TestRESTConfig(t *testing.T) {
 	config, err := RESTConfig(&shared.ClientConnection{Kubeconfig: named, QPS: 7, Burst: 9, AcceptContentTypes: "a/b", ContentType: "c/d"})
 	must.Succeed(t, err)
 	expect.Equal(t, config.Host, "https://named.example.org", "CCH-1: the host")
-	if config.QPS != 7 || config.Burst != 9 || config.AcceptContentTypes != "a/b" || config.ContentType != "c/d" {
-		t.Errorf("CCH-3: got %v, %v, %q, %q", config.QPS, config.Burst, config.AcceptContentTypes, config.ContentType)
-	}
+	expect.True(t, config.QPS == 7 && config.Burst == 9 && config.AcceptContentTypes == "a/b" && config.ContentType == "c/d",
+		"CCH-3: got %v, %v, %q, %q", config.QPS, config.Burst, config.AcceptContentTypes, config.ContentType)
 }
 
 // TestKubeconfig: a kubeconfig that somebody else has written names no file, program or proxy.

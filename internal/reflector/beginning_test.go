@@ -181,8 +181,7 @@ func TestBeginningIsSmall(t *testing.T) {
 				got[o.(metav1.Object).GetName()]++
 			}
 		}
-		if len(got) != 1 || got[""] != 3 || len(b.names.hashes) != kept || len(w.known) != 3000 {
-			t.Errorf("beginning %d: the reflector gets %v, %d names are kept, %d objects are known", round, got, len(b.names.hashes), len(w.known))
-		}
+		expect.True(t, len(got) == 1 && got[""] == 3 && len(b.names.hashes) == kept && len(w.known) == 3000,
+			"beginning %d: the reflector gets %v, %d names are kept, %d objects are known", round, got, len(b.names.hashes), len(w.known))
 	}
 }

@@ -69,9 +69,8 @@ func TestDecodeFrames(t *testing.T) {
 	}{{watch.Added, "a", "7", "s"}, {watch.Bookmark, "", "8", ""}, {watch.Modified, "bad", "9", ""}, {watch.Modified, "worse", "10", ""}} {
 		kind, object, err := d.Decode()
 		shoot, is := object.(*gardencorev1beta1.Shoot)
-		if err != nil || kind != want.kind || !is || shoot.Name != want.name || shoot.ResourceVersion != want.version {
-			t.Fatalf("B-8: got %v, %+v, %v, want %+v", kind, object, err, want)
-		}
+		must.True(t, err == nil && kind == want.kind && is && shoot.Name == want.name && shoot.ResourceVersion == want.version,
+			"B-8: got %v, %+v, %v, want %+v", kind, object, err, want)
 		if (shoot.Spec.SeedName != nil) != (want.seed != "") || want.seed != "" && *shoot.Spec.SeedName != want.seed {
 			t.Errorf("B-8: %s has seed %v, want %q", want.name, shoot.Spec.SeedName, want.seed)
 		}

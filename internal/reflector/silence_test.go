@@ -168,9 +168,7 @@ func TestSilentOpening(t *testing.T) {
 	clock.Step(patience)
 	select {
 	case err := <-failed:
-		if err == nil {
-			t.Error("a stream was opened")
-		}
+		expect.True(t, err != nil, "a stream was opened")
 	case <-time.After(deadline):
 		t.Fatal("the opening is awaited without end")
 	}

@@ -286,9 +286,8 @@ func TestUnchanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Query().Get("fieldSelector") != "metadata.name=a" || !strings.HasSuffix(r.URL.Path, "/namespaces/n/shoots") {
-					t.Errorf("asked for %s", r.URL)
-				}
+				expect.True(t, r.URL.Query().Get("fieldSelector") == "metadata.name=a" && strings.HasSuffix(r.URL.Path, "/namespaces/n/shoots"),
+					"asked for %s", r.URL)
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, strings.ReplaceAll(c.body, `{"name":`, `{"namespace":"n","name":`))

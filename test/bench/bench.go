@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // side has the executables that are compared: ours, or the reference's.
@@ -127,10 +128,7 @@ func settle(ctx context.Context, p *harness.Process) error {
 		if u, err = usageOf(p); err != nil {
 			return err
 		}
-		if u.CPU-last > 0.01 || before < 0 {
-			return fmt.Errorf("busy")
-		}
-		return nil
+		return expect.Holds(u.CPU-last <= 0.01 && before >= 0, "busy")
 	})
 }
 

@@ -19,9 +19,8 @@ func (p *pod) decision(c *http.Client, url, version string, user string, groups 
 	spec := object{"user": user, "resourceAttributes": attributes}
 	spec[map[string]string{"v1": "groups", "v1beta1": "group"}[version]] = groups
 	status, answer := p.ask(c, url, object{"apiVersion": "authorization.k8s.io/" + version, "kind": "SubjectAccessReview", "spec": spec})
-	if status != http.StatusOK || answer["apiVersion"] != "authorization.k8s.io/"+version {
-		p.t.Fatalf("PRC-44: status %d, answer %v", status, answer)
-	}
+	must.True(p.t, status == http.StatusOK && answer["apiVersion"] == "authorization.k8s.io/"+version,
+		"PRC-44: status %d, answer %v", status, answer)
 	decision, _ := answer["status"].(object)
 	allowed, _ := decision["allowed"].(bool)
 	denied, _ := decision["denied"].(bool)

@@ -163,19 +163,16 @@ func TestDeployedSeed(t *testing.T) {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(former), got); err != nil {
 			return err
 		}
-		if got.Labels[resourcesv1alpha1.LabelCondemned] != "true" {
-			return fmt.Errorf("GC-5/GC-17: the configuration of before is not marked for deletion")
-		}
-		return nil
+		return expect.Holds(got.Labels[resourcesv1alpha1.LabelCondemned] == "true",
+			"GC-5/GC-17: the configuration of before is not marked for deletion")
 	})
 	leader := s.holder(t, "garden")
 	second := d.start() // PRC-21: a replica that does not lead is ready and serves webhooks.
 	second.absent(d.ca, "https://gardener-resource-manager.garden.svc:443", "/webhooks/kubernetes-service-host", "/webhooks/default-pod-scheduler-name",
 		"/webhooks/system-components-config", "/webhooks/auth/nodeagent", "/webhooks/pod-topology-spread-constraints")
 	status, body := p.Get(p.ports[8080], "/metrics")
-	if status != 200 || !strings.Contains(body, `leader_election_master_status{name="gardener-resource-manager"} 1`) {
-		t.Errorf("DPL-90: status %d", status)
-	}
+	expect.True(t, status == 200 && strings.Contains(body, `leader_election_master_status{name="gardener-resource-manager"} 1`),
+		"DPL-90: status %d", status)
 	mr := d.release("deployed-seed", ptr.To("seed"))
 	expect.DeepEqual(t, mr.Finalizers, []string{"resources.gardener.cloud/gardener-resource-manager-seed"}, "DPL-20, MRK-3")
 	// NP-1, R1: under the profile there are policies for Pods that exist.
@@ -272,7 +269,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 	p.ready()
 	source.settled(t, d.namespace, mr.Name)
 	source.settled(t, d.namespace, rightsName) // A refusal in its conditions would ask for a bootstrap (DPL-1).
-	d.forgive() // An API server that starts refuses what it has no roles for yet.
+	d.forgive()                                // An API server that starts refuses what it has no roles for yet.
 	later := d.release("deployed-awake", nil)
 	d.rounds(func() { p.again(t, source, later) })
 	d.down(mr.Name, later.Name, rightsName)
@@ -284,9 +281,7 @@ func TestDeployedHibernatedShoot(t *testing.T) {
 func (d *deployer) asleep(p *pod, mr *resourcesv1alpha1.ManagedResource, inventory []resourcesv1alpha1.ObjectReference) {
 	d.t.Helper()
 	before := p.rounds("managedresource")
-	if d.reconcile() {
-		d.t.Error("DPL-1: it has to bootstrap while the target is away")
-	}
+	expect.False(d.t, d.reconcile(), "DPL-1: it has to bootstrap while the target is away")
 	must.Succeed(d.t, d.on.client.Patch(d.t.Context(), mr, harness.MergePatch(object{"metadata": object{"annotations": object{"gardener.cloud/operation": "reconcile"}}})))
 	p.looked(map[string]int{"managedresource": before + 1})
 	must.Succeed(d.t, d.on.client.Get(d.t.Context(), client.ObjectKeyFromObject(mr), mr))

@@ -2,7 +2,6 @@ package dropin
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -278,15 +277,10 @@ func (d *deployer) up() *pod {
 	if d.reconcile() {
 		first = d.start()
 		eventually(d.t, bootstrapLimit, func() error {
-			if d.mustBootstrap() {
-				return fmt.Errorf("DPL-1, DPL-3: it still has to bootstrap")
-			}
-			return nil
+			return expect.Holds(!d.mustBootstrap(), "DPL-1, DPL-3: it still has to bootstrap")
 		})
 		d.on.settled(d.t, d.namespace, rightsName)
-		if d.reconcile() {
-			d.t.Error("DPL-3: it has to bootstrap again")
-		}
+		expect.False(d.t, d.reconcile(), "DPL-3: it has to bootstrap again")
 		first.stop()
 	}
 	p := d.start()
@@ -319,9 +313,7 @@ func (d *deployer) rounds(work func()) {
 	d.t.Helper()
 	before, _ := d.live()
 	for round := range 3 {
-		if d.reconcile() {
-			d.t.Errorf("DPL-1: it has to bootstrap in round %d", round)
-		}
+		expect.False(d.t, d.reconcile(), "DPL-1: it has to bootstrap in round %d", round)
 		work()
 		after, writers := d.live()
 		expect.DeepEqual(d.t, after, before, "DPL-81: round %d changed the deployer's objects", round)
@@ -359,12 +351,8 @@ func (d *deployer) judge(deleted ...string) {
 			}
 			return false
 		})
-		if len(refused) > 0 {
-			d.t.Errorf("DPL-100, DPL-101: %s was refused: %v", user, refused)
-		}
-		if len(gone) > 0 {
-			d.t.Errorf("GC-5: %s deleted %v", user, gone)
-		}
+		expect.True(d.t, len(refused) == 0, "DPL-100, DPL-101: %s was refused: %v", user, refused)
+		expect.True(d.t, len(gone) == 0, "GC-5: %s deleted %v", user, gone)
 	}
 }
 

@@ -144,9 +144,8 @@ func overwritten(t *testing.T, name string) string {
 // look for images (DPL-110), and makes them deploy images of ours in a version of ours (DPL-112).
 func TestImageVectorOverwrite(t *testing.T) {
 	vectors := documented(t)
-	if len(vectors) < 3 {
-		t.Fatalf("DPL-111: the page shows %d image vectors, want those of the file, the chart and the Gardenlet", len(vectors))
-	}
+	must.True(t, len(vectors) >= 3,
+		"DPL-111: the page shows %d image vectors, want those of the file, the chart and the Gardenlet", len(vectors))
 	names := map[string]bool{}
 	for _, content := range vectors {
 		over, err := parseImageVector(content)

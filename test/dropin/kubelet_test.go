@@ -69,9 +69,7 @@ func (a *audited) startFile(t *testing.T, namespace, name, defaults string, file
 	p := &pod{t: t, on: a, deployment: &appsv1.Deployment{}, ports: map[int]int{}}
 	must.Succeed(t, a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p.deployment))
 	spec := &p.deployment.Spec.Template.Spec
-	if len(spec.Containers) != 1 {
-		t.Fatalf("%d containers", len(spec.Containers))
-	}
+	must.True(t, len(spec.Containers) == 1, "%d containers", len(spec.Containers))
 	p.container = &spec.Containers[0]
 	root, err := os.MkdirTemp(workDir, "pod-")
 	must.Succeed(t, err)

@@ -52,9 +52,7 @@ func newRelease(t *testing.T, namespace, name string, objects ...any) *release {
 	var documents []string
 	for _, object := range objects {
 		content, ok := object.(map[string]any)
-		if !ok {
-			t.Fatalf("%T is no object", object)
-		}
+		must.True(t, ok, "%T is no object", object)
 		r.objects = append(r.objects, content)
 		text, err := yaml.Marshal(content)
 		must.Succeed(t, err)

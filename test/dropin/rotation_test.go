@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,10 +107,8 @@ func TestRotation(t *testing.T) {
 		if err := s.client.Create(context.Background(), asked, client.DryRunAll); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(asked.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil }) {
-			return errors.New("nobody has mounted a token")
-		}
-		return nil
+		return expect.Holds(slices.ContainsFunc(asked.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil }),
+			"nobody has mounted a token")
 	})
 	keep("handshakes", func() error { _, err := handshake(); return err })
 	// some waits until there were some more of each.

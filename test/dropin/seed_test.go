@@ -10,6 +10,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // values are what every deployment is filled in with.
@@ -58,10 +59,7 @@ func (a *audited) leads(t *testing.T, namespace, before string) string {
 func (a *audited) leadsAs(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, patience, func() error {
-		if a.holderOf(t, namespace, name) == "" {
-			return fmt.Errorf("PRC-20: nobody holds lease %s", name)
-		}
-		return nil
+		return expect.Holds(a.holderOf(t, namespace, name) != "", "PRC-20: nobody holds lease %s", name)
 	})
 }
 

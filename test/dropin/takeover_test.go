@@ -138,10 +138,7 @@ func (p *pod) again(t *testing.T, source *audited, mr *resourcesv1alpha1.Managed
 		if err := source.client.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); err != nil {
 			return err
 		}
-		if mr.Annotations["gardener.cloud/operation"] != "" || p.rounds("managedresource") <= before {
-			return fmt.Errorf("%s is not done", mr.Name)
-		}
-		return nil
+		return expect.Holds(mr.Annotations["gardener.cloud/operation"] == "" && p.rounds("managedresource") > before, "%s is not done", mr.Name)
 	})
 }
 

@@ -34,9 +34,8 @@ func (p *pod) hooks(ca *authority, file string, values map[string]string, namesp
 				status, answer := p.ask(c, url, review(version, hook.Rules[0], namespace))
 				response, _ := answer["response"].(map[string]any)
 				allowed, isAnswer := response["allowed"].(bool)
-				if status != http.StatusOK || answer["apiVersion"] != "admission.k8s.io/"+version || response["uid"] != "u-1" || !isAnswer {
-					t.Errorf("%s %s: status %d, answer %v", hook.Name, version, status, answer)
-				}
+				expect.True(t, status == http.StatusOK && answer["apiVersion"] == "admission.k8s.io/"+version && response["uid"] == "u-1" && isAnswer,
+					"%s %s: status %d, answer %v", hook.Name, version, status, answer)
 				if object.GetKind() == "MutatingWebhookConfiguration" && !allowed {
 					t.Errorf("%s %s: refused: %v", hook.Name, version, response)
 				}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -45,10 +46,7 @@ func TestSourceIsAwayAtTheStart(t *testing.T) {
 		if status, body := p.Get(p.Health, "/readyz"); status != http.StatusInternalServerError || !strings.Contains(body, "managedresources failed") {
 			return fmt.Errorf("readyz is %d: %s", status, body)
 		}
-		if !strings.Contains(p.Output(), "Waiting for the source cluster") {
-			return fmt.Errorf("the log does not say what is waited for")
-		}
-		return nil
+		return expect.Holds(strings.Contains(p.Output(), "Waiting for the source cluster"), "the log does not say what is waited for")
 	})
 
 	listener, err = net.Listen("tcp", address)

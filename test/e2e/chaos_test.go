@@ -48,10 +48,7 @@ func TestKillAtAnyWrite(t *testing.T) {
 					done++
 				}
 			}
-			if done < min(after, len(data)) {
-				return fmt.Errorf("%d objects are written", done)
-			}
-			return nil
+			return expect.Holds(done >= min(after, len(data)), "%d objects are written", done)
 		})
 		p.Kill()
 

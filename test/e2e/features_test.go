@@ -32,10 +32,7 @@ func applied(t *testing.T, ns, name, want string, parts ...string) {
 				return fmt.Errorf("message %q does not contain %q", message, part)
 			}
 		}
-		if status != want {
-			return fmt.Errorf("ResourcesApplied is %s: %s", status, message)
-		}
-		return nil
+		return expect.Holds(status == want, "ResourcesApplied is %s: %s", status, message)
 	})
 }
 
@@ -150,10 +147,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	must.Succeed(t, landscape.ShootClient.Patch(t.Context(), cm, harness.MergePatch(map[string]any{"metadata": map[string]any{"finalizers": nil}})))
 	eventually(t, func() error {
 		mr := settled(t, ns, "mr")
-		if len(mr.Status.Resources) != 1 {
-			return fmt.Errorf("inventory: %v", mr.Status.Resources)
-		}
-		return nil
+		return expect.Holds(len(mr.Status.Resources) == 1, "inventory: %v", mr.Status.Resources)
 	})
 	remove(t, ns, "mr")
 }
@@ -181,10 +175,7 @@ func TestLeaderWithoutAPIServer(t *testing.T) {
 	ns := namespace(t)
 	p := start(t, map[string]any{"leaderElection": map[string]any{"leaderElect": true, "resourceNamespace": ns, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}})
 	eventually(t, func() error {
-		if !strings.Contains(p.Output(), "Using cluster id") {
-			return fmt.Errorf("PRC-11: no leader yet")
-		}
-		return nil
+		return expect.Holds(strings.Contains(p.Output(), "Using cluster id"), "PRC-11: no leader yet")
 	})
 	landscape.Seed.StopAPIServer()
 	code := p.Wait(patience)

@@ -65,9 +65,8 @@ func TestHoldVerbs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ask(append([]string{"hold", "--for", "10m", "--reason", "ticket 5"}, arguments...)...)
-			if !strings.Contains(said, " is left alone until ") || !strings.Contains(said, `, for the reason "ticket 5"`) {
-				t.Errorf("CLI-30: hold says %q", said)
-			}
+			expect.True(t, strings.Contains(said, " is left alone until ") && strings.Contains(said, `, for the reason "ticket 5"`),
+				"CLI-30: hold says %q", said)
 			eventually(t, func() error { // The hold on the ManagedResource is in another cluster than the edit.
 				if err := landscape.SeedClient.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); err != nil {
 					return err

@@ -28,9 +28,7 @@ func TestMassDeletion(t *testing.T) {
 	expect.Equal(t, counter(process, `espalier_managedresource_mass_deletions_total{result="held"}`), 1, "MRX-21: the metric counts")
 
 	out, err := exec.CommandContext(t.Context(), plugin, "confirm", "mr", "-n", ns, "--kubeconfig="+landscape.Seed.Kubeconfig).CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), "ManagedResource "+ns+"/mr goes on\n") {
-		t.Fatalf("CLI-32: %v: %s", err, out)
-	}
+	must.True(t, err == nil && strings.HasSuffix(string(out), "ManagedResource "+ns+"/mr goes on\n"), "CLI-32: %v: %s", err, out)
 	applied(t, ns, "mr", "True/ApplySucceeded")
 	expect.Equal(t, len(listed(t, ns)), 0, "MRX-22: objects are left")
 	must.Succeed(t, landscape.SeedClient.Update(t.Context(), harness.Secret(ns, "mr", configMaps(ns, 1, "v"))))

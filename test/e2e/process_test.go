@@ -174,10 +174,7 @@ func TestProbesAndSignals(t *testing.T) {
 		if err := landscape.SeedClient.Get(t.Context(), key, lease); err != nil {
 			return err
 		}
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-			return fmt.Errorf("PRC-20: no holder")
-		}
-		return nil
+		return expect.Holds(lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "", "PRC-20: no holder")
 	})
 	must.Succeed(t, p.Signal(syscall.SIGTERM))
 	eventually(t, func() error {

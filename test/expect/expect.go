@@ -101,6 +101,14 @@ func ErrorContains(t TB, err error, part string, compared ...any) {
 	}
 }
 
+// Holds returns an error that describes the failure, unless the condition holds; for functions that are polled.
+func Holds(holds bool, failure string, values ...any) error {
+	if holds {
+		return nil
+	}
+	return fmt.Errorf(failure, values...)
+}
+
 // ErrorOf returns the error of a function's two results.
 func ErrorOf[T any](_ T, err error) error { return err }
 

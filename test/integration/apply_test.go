@@ -48,10 +48,7 @@ func TestDriftIsPutRightAtOnce(t *testing.T) {
 	f.patch(cm, map[string]any{"data": map[string]any{"a": "changed", "more": "x"}})
 	f.eventually(func() error {
 		data := f.get("v1", "ConfigMap", "cm").Object["data"]
-		if fmt.Sprint(data) != "map[a:b]" {
-			return fmt.Errorf("BH-MR-3/MRT-6: a change is not undone: data is %v", data)
-		}
-		return nil
+		return expect.Holds(fmt.Sprint(data) == "map[a:b]", "BH-MR-3/MRT-6: a change is not undone: data is %v", data)
 	})
 	f.must(f.shoot.Delete(f.ctx, f.get("v1", "ConfigMap", "cm")))
 	expect.True(t, f.exists("v1", "ConfigMap", "cm").GetUID() != cm.GetUID(), "MRT-6: want a new object")

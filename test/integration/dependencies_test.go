@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/internal/managedresource/brake"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // refuseUpdates creates a policy that refuses updates of one Namespace whose label team is two.
@@ -44,10 +45,7 @@ func (f *fixture) refuseUpdates(namespace string) {
 	f.eventually(func() error { // The API server learns of the policy some moments later.
 		patch := map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "two"}}}
 		err := f.shoot.Patch(f.ctx, harness.Object("v1", "Namespace", "", namespace), harness.MergePatch(patch), client.DryRunAll)
-		if err == nil {
-			return fmt.Errorf("the policy does not refuse updates yet")
-		}
-		return nil
+		return expect.Holds(err != nil, "the policy does not refuse updates yet")
 	})
 }
 

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,10 +63,7 @@ func TestGarbageCollector(t *testing.T) {
 	f.eventually(func() error {
 		list := &appsv1.ReplicaSetList{}
 		f.must(f.shoot.List(f.ctx, list, client.InNamespace(f.ns), client.MatchingLabels{"app": "mounted"}))
-		if len(list.Items) == 0 {
-			return errors.New("no ReplicaSet yet")
-		}
-		return nil
+		return expect.Holds(len(list.Items) != 0, "no ReplicaSet yet")
 	})
 	// The Deployment's controller writes to it meanwhile.
 	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -84,10 +80,8 @@ func TestGarbageCollector(t *testing.T) {
 
 	process := f.controllers(map[string]any{"garbageCollector": map[string]any{"enabled": true, "minimumAge": "0s", "syncPeriod": "15s"}})
 	f.collected(func() error {
-		if f.hasConfigMap("unused") || !apierrors.IsNotFound(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(secret), secret)) {
-			return errors.New("BH-GC-6: unused is still there: " + lastLog(process))
-		}
-		return nil
+		return expect.Holds(!f.hasConfigMap("unused") && apierrors.IsNotFound(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(secret), secret)),
+			"BH-GC-6: unused is still there: %s", lastLog(process))
 	})
 	for _, name := range []string{"annotated", "mounted", "rolled-back", "by-init"} {
 		expect.True(t, f.hasConfigMap(name), "%s was deleted", name)

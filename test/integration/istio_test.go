@@ -59,10 +59,7 @@ func TestIstioClusterConfiguration(t *testing.T) {
 				cluster, _, _ := unstructured.NestedString(p.(map[string]any), "match", "cluster", "name")
 				got = append(got, cluster)
 			}
-			if !slices.Equal(got, want) {
-				return fmt.Errorf("the filter has patches for %q", got)
-			}
-			return nil
+			return expect.Holds(slices.Equal(got, want), "the filter has patches for %q", got)
 		})
 	}
 	both := []string{"outbound|443||web." + f.ns + ".svc.cluster.local", "outbound|80||web." + f.ns + ".svc.cluster.local"}

@@ -140,9 +140,7 @@ func TestWorkloads(t *testing.T) {
 		return nil
 	})
 	expect.Equal(t, nested(f.get("apps/v1", "Deployment", "preserved"), "spec", "replicas")+resources("preserved"), "2map[requests:map[cpu:2 memory:1Gi]]", "BH-MR-27/BH-MR-28: preserved")
-	if got := nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"); got != "2" {
-		t.Errorf("BH-MR-29: scaled has %s replicas", got)
-	}
+	expect.Equal(t, nested(f.get("apps/v1", "Deployment", "scaled"), "spec", "replicas"), "2", "BH-MR-29: scaled has")
 	for _, name := range []string{"plain", "preserved", "scaled"} {
 		expect.Equal(t, nested(f.get("apps/v1", "Deployment", name), "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now", "MRM-2 restartedAt of %s", name)
 	}
@@ -213,10 +211,7 @@ func TestServicesAndServiceAccounts(t *testing.T) {
 			return fmt.Errorf("no ports")
 		}
 		list, _, _ := unstructured.NestedSlice(s.Object, "spec", "ports")
-		if fmt.Sprint(list[0].(map[string]any)["targetPort"]) != "8053" {
-			return fmt.Errorf("not updated yet")
-		}
-		return nil
+		return expect.Holds(fmt.Sprint(list[0].(map[string]any)["targetPort"]) == "8053", "not updated yet")
 	})
 	if diff := cmp.Diff(before, ports(s)); diff != "" {
 		t.Error("MRM-10/MRB-26", diff)

@@ -144,10 +144,7 @@ func TestNetworkPolicies(t *testing.T) {
 	n.has("s", slices.Concat(own, from, alias, world)...)
 	n.eventually(func() error {
 		p := n.policy(n.a, "ingress-to-s-tcp-10250")
-		if len(p.Spec.PodSelector.MatchLabels) != 1 || p.Labels["foreign"] != "stays" {
-			return fmt.Errorf("it is %v", p)
-		}
-		return nil
+		return expect.Holds(len(p.Spec.PodSelector.MatchLabels) == 1 && p.Labels["foreign"] == "stays", "it is %v", p)
 	})
 
 	// NP-42: an orphan goes; NP-3: that of another Service stays with it.
@@ -276,10 +273,8 @@ func TestNetworkPoliciesOfTerminatingNamespaces(t *testing.T) {
 	})
 	_ = n.shoot.Patch(n.ctx, s, harness.MergePatch(map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": 81, "targetPort": 81, "protocol": "TCP"}}}}))
 	n.stays(time.Second, func() error {
-		if strings.Contains(n.process.Output(), "because it is being terminated") {
-			return fmt.Errorf("NP-6: something was created in a namespace that ends")
-		}
-		return nil
+		return expect.Holds(!strings.Contains(n.process.Output(), "because it is being terminated"),
+			"NP-6: something was created in a namespace that ends")
 	})
 }
 

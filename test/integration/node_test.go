@@ -135,9 +135,6 @@ func TestReconciliationDelay(t *testing.T) {
 	version := f.readNode(a.Name).ResourceVersion
 	f.must(f.shoot.Status().Patch(f.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b-" + f.ns}}, harness.MergePatch(map[string]any{"status": map[string]any{"phase": "Running"}})))
 	f.stays(2*time.Second, func() error {
-		if f.readNode(a.Name).ResourceVersion != version {
-			return errors.New("NRD-1: a change of a status has written other Nodes")
-		}
-		return nil
+		return expect.Holds(f.readNode(a.Name).ResourceVersion == version, "NRD-1: a change of a status has written other Nodes")
 	})
 }

@@ -40,10 +40,7 @@ func TestBarePod(t *testing.T) {
 	f.secret("mr", map[string]string{"data.yaml": pod("i:2", "secret-word")})
 	f.eventually(func() error {
 		containers, _, err := unstructured.NestedSlice(f.get("v1", "Pod", "p").Object, "spec", "containers")
-		if err != nil || containers[0].(map[string]any)["image"] != "i:2" {
-			return fmt.Errorf("containers are %v: %v", containers, err)
-		}
-		return nil
+		return expect.Holds(err == nil && containers[0].(map[string]any)["image"] == "i:2", "containers are %v: %v", containers, err)
 	})
 	f.secret("mr", map[string]string{"data.yaml": pod("i:2", "other-word")})
 	mr := f.applied("mr", "False/ApplyFailed", "v1/Pod/$NS/p")

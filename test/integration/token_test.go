@@ -97,9 +97,8 @@ func TestTokens(t *testing.T) {
 
 	account := &corev1.ServiceAccount{}
 	f.must(f.shoot.Get(f.ctx, client.ObjectKey{Namespace: f.ns, Name: "bare"}, account))
-	if *account.AutomountServiceAccountToken || len(account.Labels) != 1 || account.Labels["foo"] != "bar" {
-		t.Errorf("TR-13: got %+v", account)
-	}
+	expect.True(t, !*account.AutomountServiceAccountToken && len(account.Labels) == 1 && account.Labels["foo"] == "bar",
+		"TR-13: got %+v", account)
 	at, err := time.Parse(time.RFC3339, f.readSecret(f.seed, "bare").Annotations[renewAt])
 	if wait := time.Until(at); err != nil || wait > 9*time.Hour+36*time.Minute || wait < 9*time.Hour {
 		t.Errorf("C13: renewed in %s, %v", wait, err)
@@ -118,10 +117,8 @@ func TestTokens(t *testing.T) {
 	f.must(f.seed.Patch(f.ctx, harness.Secret(f.ns, "elsewhere", nil), harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{renewAt: nil}}})))
 	f.eventually(func() error {
 		f.must(f.shoot.Get(f.ctx, client.ObjectKeyFromObject(elsewhere), elsewhere))
-		if *elsewhere.AutomountServiceAccountToken || inKubeconfig(f.shoot, "there")() == held {
-			return errors.New("TR-13, C14: not renewed and put right yet")
-		}
-		return nil
+		return expect.Holds(!*elsewhere.AutomountServiceAccountToken && inKubeconfig(f.shoot, "there")() != held,
+			"TR-13, C14: not renewed and put right yet")
 	})
 
 	// A token that is no good is replaced, and so is one whose time is taken away.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/target"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // MR-26: somebody else writes the same object all the time; conflicts are answered by merging anew.
@@ -23,9 +24,7 @@ func TestConcurrentWriters(t *testing.T) {
 	running.Go(func() {
 		for i := range 100 {
 			object := harness.Object("v1", "ConfigMap", f.ns, "cm")
-			if err := f.shoot.Patch(f.ctx, object, harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"theirs": fmt.Sprint(i)}}})); err != nil {
-				t.Error(err)
-			}
+			expect.Succeed(t, f.shoot.Patch(f.ctx, object, harness.MergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"theirs": fmt.Sprint(i)}}})))
 		}
 	})
 	for i := range 10 {

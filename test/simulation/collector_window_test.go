@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-project/espalier/internal/marked"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/fake"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // referrer is how something refers to an object that is about to be deleted.
@@ -119,9 +120,7 @@ func TestCollectorWindow(t *testing.T) {
 		t.Fatal("GC-18: what nothing refers to is not deleted")
 	}
 	points := int(all.points.Load())
-	if points < 50 {
-		t.Fatalf("there are %d points", points)
-	}
+	must.True(t, points >= 50, "there are %d points", points)
 	for _, by := range []referrer{byLeader, byReplica, byOthers} {
 		lost, late := 0, 0
 		for point := 1; point <= points; point++ {
@@ -141,8 +140,7 @@ func TestCollectorWindow(t *testing.T) {
 		}
 		t.Logf("%s at each of %d points: %d losses; at %d the object was gone before", by, points, lost, late)
 		// Lists of the kinds after Pods, and the deletion: a look that saw it would have kept it.
-		if by == byOthers && (lost == 0 || lost > 10) {
-			t.Errorf("GC-18: %d losses by referrers that pass nobody; the window is the last few requests", lost)
-		}
+		expect.False(t, by == byOthers && (lost == 0 || lost > 10),
+			"GC-18: %d losses by referrers that pass nobody; the window is the last few requests", lost)
 	}
 }

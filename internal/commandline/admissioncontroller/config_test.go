@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/espalier-project/espalier/internal/process"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -59,9 +60,8 @@ func TestConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, warnings := execute(t, c.config, c.arguments...)
-			if code != c.code || !strings.Contains(out, c.want) || !strings.Contains(strings.Join(warnings, "\n"), c.warned) {
-				t.Errorf("exit code %d, warnings %q, output %s", code, warnings, out)
-			}
+			expect.True(t, code == c.code && strings.Contains(out, c.want) && strings.Contains(strings.Join(warnings, "\n"), c.warned),
+				"exit code %d, warnings %q, output %s", code, warnings, out)
 		})
 	}
 }

@@ -243,15 +243,13 @@ func TestOldFlags(t *testing.T) {
 		t.Errorf("BH-GEN-6: got %+v", c)
 	}
 	expect.True(t, c.GarbageCollector.Enabled, "BH-GC-11: a sync period switches the garbage collector on")
-	if *c.ManagedResource.ConcurrentSyncs != 10 || *c.Health.ConcurrentSyncs != 10 || !cfg.Webhooks.ProjectedTokenMount.Enabled {
-		t.Errorf("OLD-20 defaults: got %+v", c.ManagedResource)
-	}
+	expect.True(t, *c.ManagedResource.ConcurrentSyncs == 10 && *c.Health.ConcurrentSyncs == 10 && cfg.Webhooks.ProjectedTokenMount.Enabled,
+		"OLD-20 defaults: got %+v", c.ManagedResource)
 	expect.Equal(t, *cfg.Server.Metrics, (shared.Server{BindAddress: "127.0.0.1", Port: 99}), "OLD-81: got %+v", cfg.Server.Metrics)
 	expect.Equal(t, len(warnings), 5, "OLD-20: one warning a flag, got %v", warnings)
 	cfg, _, err = load(t, noElection+"controllers: {resourceClass: a, health: {syncPeriod: 20s}}", "--resource-class=b")
-	if err != nil || *cfg.Controllers.ResourceClass != "b" || cfg.Controllers.Health.SyncPeriod.Duration != 20*time.Second {
-		t.Errorf("OLD-20 a flag comes before the file: %v", err)
-	}
+	expect.True(t, err == nil && *cfg.Controllers.ResourceClass == "b" && cfg.Controllers.Health.SyncPeriod.Duration == 20*time.Second,
+		"OLD-20 a flag comes before the file: %v", err)
 }
 
 func TestExtraTargetNamespaces(t *testing.T) {
@@ -266,9 +264,8 @@ func TestExtraTargetNamespaces(t *testing.T) {
 // TestSwitches: features that only older releases have, and the webhook that old flags always have on (OLD-20, OLD-74), are there.
 func TestSwitches(t *testing.T) {
 	for name, rule := range map[string]string{"webhooks.endpointSliceHints.enabled": "OLD-39", "webhooks.podZoneAffinity.enabled": "OLD-40/IDX-3"} {
-		if !slices.ContainsFunc(resourcemanager.Table(), func(row resourcemanager.Row) bool { return row.Switch == name }) {
-			t.Errorf("%s: there is no webhook with the switch %s", rule, name)
-		}
+		expect.True(t, slices.ContainsFunc(resourcemanager.Table(), func(row resourcemanager.Row) bool { return row.Switch == name }),
+			"%s: there is no webhook with the switch %s", rule, name)
 	}
 	cfg, _, err := load(t, "", "--namespace=x", "--leader-election=false")
 	expect.True(t, err == nil && cfg.Webhooks.ProjectedTokenMount.Enabled, "OLD-20: got %v", err)

@@ -257,8 +257,7 @@ func TestPredicate(t *testing.T) {
 		t.Error("a pending request")
 	}
 	for _, object := range []client.Object{other, final, node("a")} {
-		if p.Create(event.CreateEvent{Object: object}) || p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) {
-			t.Errorf("%T %s is queued", object, object.GetName())
-		}
+		expect.True(t, !p.Create(event.CreateEvent{Object: object}) && !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}),
+			"%T %s is queued", object, object.GetName())
 	}
 }

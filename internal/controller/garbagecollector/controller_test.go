@@ -154,9 +154,7 @@ func garbage(kind references.Kind, namespace, name string, age time.Duration, ch
 func (f *fixture) run() {
 	f.Helper()
 	result, err := f.Reconcile(f.Context(), reconcile.Request{})
-	if err != nil || result.RequeueAfter != f.Config.SyncPeriod.Duration {
-		f.Errorf("GC-1: got %+v, %v", result, err)
-	}
+	expect.True(f, err == nil && result.RequeueAfter == f.Config.SyncPeriod.Duration, "GC-1: got %+v, %v", result, err)
 }
 
 // mark lets a run mark what nothing refers to; the next one is a period later (GC-17, GC-18).
@@ -190,9 +188,7 @@ func (f *fixture) left() []string {
 	onList := f.onList
 	f.onList = nil
 	defer func() { f.onList = onList }()
-	if err := errors.Join(f.target.List(f.Context(), secrets), f.target.List(f.Context(), configMaps)); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, errors.Join(f.target.List(f.Context(), secrets), f.target.List(f.Context(), configMaps)))
 	for _, s := range secrets.Items {
 		names = append(names, s.Namespace+"/"+s.Name)
 	}

@@ -25,9 +25,7 @@ var oldKey = marked.Key{Kind: references.ConfigMap, Namespace: "a", Name: "old"}
 func (f *fixture) configMap() *corev1.ConfigMap {
 	f.Helper()
 	got := &corev1.ConfigMap{}
-	if err := f.target.Get(f.Context(), client.ObjectKey{Namespace: oldKey.Namespace, Name: oldKey.Name}, got); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Get(f.Context(), client.ObjectKey{Namespace: oldKey.Namespace, Name: oldKey.Name}, got))
 	return got
 }
 
@@ -35,17 +33,13 @@ func (f *fixture) change(change func(*corev1.ConfigMap)) {
 	f.Helper()
 	got := f.configMap()
 	change(got)
-	if err := f.target.Update(f.Context(), got); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Update(f.Context(), got))
 }
 
 // deploy creates a Deployment that refers to the object.
 func (f *fixture) deploy() {
 	f.Helper()
-	if err := f.target.Create(f.Context(), user()); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, f.target.Create(f.Context(), user()))
 }
 
 func user() *appsv1.Deployment {

@@ -130,10 +130,7 @@ func TestPropertyForeignHolders(t *testing.T) {
 func TestRefusedDeletion(t *testing.T) {
 	f := newFixture(t, garbage(references.ConfigMap, "tenant", "refused", time.Hour))
 	refused := func(object client.Object) error {
-		if object.GetName() == "refused" {
-			return fmt.Errorf("admission webhook denied the request: %s", strings.Repeat("x", 1<<20))
-		}
-		return nil
+		return expect.Holds(object.GetName() != "refused", "admission webhook denied the request: %s", strings.Repeat("x", 1<<20))
 	}
 	f.mark()
 	f.onDelete = refused
@@ -182,10 +179,7 @@ func TestRetriesOfRuns(t *testing.T) {
 	}
 	wait(retryDeletions)
 	f.onList = func(kind string, _ int) error {
-		if kind == "Pod" {
-			return fmt.Errorf("no")
-		}
-		return nil
+		return expect.Holds(kind != "Pod", "no")
 	}
 	wait(5 * time.Millisecond)
 	wait(10 * time.Millisecond)

@@ -58,7 +58,6 @@ func TestParallelPanic(t *testing.T) {
 		}
 		return nil
 	})
-	if len(errs) != 1 || errs[0].Error() != "panic with a value of type string [recovered]" || !done[0] || !done[2] {
-		t.Errorf("got %v, done %v", errs, done)
-	}
+	expect.True(t, len(errs) == 1 && errs[0].Error() == "panic with a value of type string [recovered]" && done[0] && done[2],
+		"got %v, done %v", errs, done)
 }

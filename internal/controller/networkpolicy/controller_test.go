@@ -152,9 +152,7 @@ func (f *fixture) policy(name string) *networkingv1.NetworkPolicy {
 func (f *fixture) called(rule string, want ...string) {
 	f.t.Helper()
 	slices.Sort(f.calls)
-	if !slices.Equal(f.calls, want) {
-		f.t.Errorf("%s: got %q, want %q", rule, f.calls, want)
-	}
+	expect.True(f.t, slices.Equal(f.calls, want), "%s: got %q, want %q", rule, f.calls, want)
 	f.calls = nil
 }
 
@@ -281,10 +279,7 @@ func TestErrors(t *testing.T) {
 	}
 	f.Index().SetService(o)
 	f.fail = func(_ string, object client.Object) error {
-		if strings.HasPrefix(object.GetName(), "ingress") {
-			return errors.New("no")
-		}
-		return nil
+		return expect.Holds(!strings.HasPrefix(object.GetName(), "ingress"), "no")
 	}
 	f.reconcile("and 5 more")
 	expect.Equal(t, len(f.calls), 20, "NP-8: got %d requests", len(f.calls))

@@ -47,9 +47,8 @@ func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFa
 
 func TestTaints(t *testing.T) {
 	n := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}, {Key: TaintCritical, Effect: corev1.TaintEffectNoExecute}, {Key: "b"}, {Key: TaintCritical}}}}
-	if !Tainted(n) || Tainted(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Value: TaintCritical}}}}) {
-		t.Error("NCC-1: only the key counts")
-	}
+	expect.True(t, Tainted(n) && !Tainted(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Value: TaintCritical}}}}),
+		"NCC-1: only the key counts")
 	diff := cmp.Diff([]corev1.Taint{{Key: "a"}, {Key: "b"}}, Untainted(n))
 	expect.True(t, diff == "" && len(n.Spec.Taints) == 4, "NCC-10: %s", diff)
 }
@@ -256,9 +255,8 @@ func TestOutdated(t *testing.T) {
 		"NHA-4/must":             {[]corev1.TopologySpreadConstraint{on(host, must)}, false, true},
 		"NHA-4/the first counts": {[]corev1.TopologySpreadConstraint{on(host, must), on(host, may)}, false, true},
 	} {
-		if Outdated(tc.constraints, true) != tc.withSeveral || Outdated(tc.constraints, false) != tc.withOne {
-			t.Errorf("%s: got %v and %v", name, Outdated(tc.constraints, true), Outdated(tc.constraints, false))
-		}
+		expect.True(t, Outdated(tc.constraints, true) == tc.withSeveral && Outdated(tc.constraints, false) == tc.withOne,
+			"%s: got %v and %v", name, Outdated(tc.constraints, true), Outdated(tc.constraints, false))
 	}
 }
 

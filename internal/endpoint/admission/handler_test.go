@@ -117,9 +117,8 @@ func TestAnswers(t *testing.T) {
 			answer := post(New(Options{Decide: c.decide, Log: logr.Discard()}), c.contentType, strings.NewReader(c.body))
 			got := answer.Body.String()
 			expect.Equal(t, got, c.want+"\n", "got  %swant %s", got, c.want)
-			if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {
-				t.Errorf("CW-2: status %d, content type %q", answer.Code, answer.Header().Get("Content-Type"))
-			}
+			expect.True(t, answer.Code == http.StatusOK && answer.Header().Get("Content-Type") == "application/json",
+				"CW-2: status %d, content type %q", answer.Code, answer.Header().Get("Content-Type"))
 		})
 	}
 }
@@ -210,9 +209,8 @@ func TestNoRoom(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, request)
-	if recorder.Code != http.StatusServiceUnavailable || recorder.Body.String() != "too many large reviews at once\n" {
-		t.Errorf("got %d %s", recorder.Code, recorder.Body)
-	}
+	expect.True(t, recorder.Code == http.StatusServiceUnavailable && recorder.Body.String() == "too many large reviews at once\n",
+		"got %d %s", recorder.Code, recorder.Body)
 }
 
 // TestTurnsEnd: the turn of a large review ends while it waits for the garden, and only time on the processor is followed by a rest: 100 updates of
@@ -325,9 +323,8 @@ func TestRejections(t *testing.T) {
 			}
 		}
 	}
-	if len(metrics) != rejectionsKept+2 || longest != 253 || total != 2*rejectionsKept+5 || first != 2 {
-		t.Errorf("%d series with up to %d bytes count %v refusals, %v of the first namespace", len(metrics), longest, total, first)
-	}
+	expect.True(t, len(metrics) == rejectionsKept+2 && longest == 253 && total == 2*rejectionsKept+5 && first == 2,
+		"%d series with up to %d bytes count %v refusals, %v of the first namespace", len(metrics), longest, total, first)
 	(*Rejections)(nil).Count(&admissionv1.AdmissionRequest{}, "")
 }
 

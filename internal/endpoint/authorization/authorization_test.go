@@ -116,9 +116,8 @@ func TestReviewAnswers(t *testing.T) {
 			New(c.handler).ServeHTTP(recorder, request)
 			got := recorder.Body.String()
 			expect.Equal(t, got, c.want+"\n", "got  %swant %s", got, c.want)
-			if recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
-				t.Errorf("AE-21: status %d, content type %q", recorder.Code, recorder.Header().Get("Content-Type"))
-			}
+			expect.True(t, recorder.Code == http.StatusOK && recorder.Header().Get("Content-Type") == "application/json",
+				"AE-21: status %d, content type %q", recorder.Code, recorder.Header().Get("Content-Type"))
 		})
 	}
 }
@@ -231,9 +230,7 @@ func TestReviewSelectors(t *testing.T) {
 		a := attributesOf(t, body(kind, `{"rawSelector":"a in ("}`))
 		_, labelErr := a.GetLabelSelector()
 		_, fieldErr := a.GetFieldSelector()
-		if labelErr == nil && fieldErr == nil {
-			t.Errorf("AE-11: %s: no error for a selector that is none", kind)
-		}
+		expect.False(t, labelErr == nil && fieldErr == nil, "AE-11: %s: no error for a selector that is none", kind)
 	}
 }
 

@@ -44,8 +44,6 @@ func TestCollector(t *testing.T) {
 	must.Succeed(t, os.Unsetenv("GOGC"))
 	cancel()
 	expect.Succeed(t, c.Start(ctx))
-	if got := debug.SetGCPercent(100); got != leastPercent {
-		t.Errorf("got %d percent, want %d", got, leastPercent)
-	}
+	expect.Equal(t, debug.SetGCPercent(100), leastPercent)
 	runtime.KeepAlive(graph)
 }

@@ -39,9 +39,7 @@ func newProcess(t *testing.T, change func(*configuration)) *Process {
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range Table() {
-		if seen[row.Key()] {
-			t.Errorf("there are two rows %s", row.Key())
-		}
+		expect.False(t, seen[row.Key()], "there are two rows %s", row.Key())
 		seen[row.Key()] = true
 		switch {
 		case row.Name == "" || row.Doc == "" || !strings.HasSuffix(row.Doc, "."):

@@ -137,9 +137,8 @@ func TestWebhooks(t *testing.T) {
 	must.Succeed(t, err)
 	expect.DeepEqual(t, got, strings.ReplaceAll(wanted, "$CA", base64.StdEncoding.EncodeToString(certificate)))
 	got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h:1/", "--name=other")
-	if err != nil || !strings.Contains(got, "url: https://h:1/webhooks/names\n") || !strings.Contains(got, "name: other\n") {
-		t.Errorf("got %s, %v", got, err)
-	}
+	expect.True(t, err == nil && strings.Contains(got, "url: https://h:1/webhooks/names\n") && strings.Contains(got, "name: other\n"),
+		"got %s, %v", got, err)
 	if got, err = printed(t, executable(cfg, nil).Webhooks(), "--url=https://h", "--only=names"); err != nil || !strings.Contains(got, "name: gardener-x\n") || !strings.Contains(got, "/webhooks/names") {
 		t.Errorf("only one, under the usual name: got %s, %v", got, err)
 	}

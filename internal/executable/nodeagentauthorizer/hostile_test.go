@@ -257,9 +257,7 @@ func TestHostileShoots(t *testing.T) {
 			before, largest := heap(), heap()
 			s.add("hostile", c.apiServer)
 			seen := func(i int) bool {
-				if !honestAllowed(i) {
-					t.Fatalf("honest shoot %d is refused: %s", i%10, s.review(fmt.Sprint("honest-", i%10), "p0"))
-				}
+				must.True(t, honestAllowed(i), "honest shoot %d is refused: %s", i%10, s.review(fmt.Sprint("honest-", i%10), "p0"))
 				largest = max(largest, heap())
 				answer := s.review("hostile", "p0")
 				return strings.Contains(answer, c.refused) && strings.Contains(answer, `"denied":true`)

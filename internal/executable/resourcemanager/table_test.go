@@ -116,9 +116,8 @@ func TestOnlyReports(t *testing.T) {
 			p.Manager.GetWebhookServer().WebhookMux().ServeHTTP(recorder, request)
 			got := recorder.Body.String()
 			reported := strings.Contains(got, `"allowed":true`) && strings.Contains(got, "only-reported")
-			if !strings.Contains(got, tc.want) || reported != (tc.only != nil && strings.Contains(name, "reported")) {
-				t.Errorf("got %d %s", recorder.Code, got)
-			}
+			expect.True(t, strings.Contains(got, tc.want) && reported == (tc.only != nil && strings.Contains(name, "reported")),
+				"got %d %s", recorder.Code, got)
 		})
 	}
 }
@@ -149,12 +148,9 @@ func TestRegistrations(t *testing.T) {
 				must.Succeed(t, err)
 				pods := slices.Contains(entry.Rules[0].Resources, "pods")
 				home := namespaces.Matches(labels.Set{"gardener.cloud/role": "garden", "kubernetes.io/metadata.name": "garden"}) || namespaces.Matches(labels.Set{"kubernetes.io/metadata.name": "kube-system"})
-				if pods && home && *entry.FailurePolicy == admissionregistrationv1.Fail && objects.Matches(own) {
-					t.Errorf("DEP-7: %s could keep resource-manager from starting", entry.Name)
-				}
-				if pods && objects.Matches(static) {
-					t.Errorf("DEP-4: %s is asked about static Pods", entry.Name)
-				}
+				expect.False(t, pods && home && *entry.FailurePolicy == admissionregistrationv1.Fail && objects.Matches(own),
+					"DEP-7: %s could keep resource-manager from starting", entry.Name)
+				expect.False(t, pods && objects.Matches(static), "DEP-4: %s is asked about static Pods", entry.Name)
 			}
 		}
 	}

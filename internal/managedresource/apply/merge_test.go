@@ -85,9 +85,7 @@ func TestReplicasStayAfterARestart(t *testing.T) {
 
 			desired := &plan.Desired{Ref: objects.Ref{ID: objects.ID{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "web"}}, Unstructured: deployment(1, false)}
 			a := &attempt{Run: applier.Begin(managed("m"), &plan.Plan{}, nil, nil), desired: desired, live: deployment(5, true)}
-			if err := a.inherit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, a.inherit(t.Context()))
 			merged := a.merge(a.live)
 			if kept := a.options.HorizontallyScaled; kept && a.digest != desiredDigest(desired, a.options) || !kept && a.digest != 0 {
 				t.Errorf("it is concluded with %d: the end of the grace would be drift", a.digest)

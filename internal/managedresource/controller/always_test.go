@@ -20,8 +20,7 @@ import (
 func TestAlwaysUpdate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.AlwaysUpdate = ptr.To(true) })
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	puts := f.target.count(http.MethodPut)
 	f.complete("m")
 	expect.Equal(t, f.target.count(http.MethodPut)-puts, 0, "updates in a run that somebody's change asked for")
@@ -65,8 +64,7 @@ func (f *fixture) period(name string) {
 func TestAlwaysUpdateOfWhatIsNotWatched(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, updatesUnwatched)
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	both := []string{"GET a", "GET b", "PUT a", "PUT b"}
 	for range 2 {
 		expect.DeepEqual(t, f.requested(func() { f.period("m") }), both, "MRC-3c/a sync period")

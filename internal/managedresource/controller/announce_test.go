@@ -30,8 +30,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.refuseLongWrites(1536 << 10)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	manifests := []string{configMap("a", "2", "")}
 	for i := range 8 {
 		manifests = append(manifests, configMap(fmt.Sprint("long", i), "1", "annotations: {x: '"+strings.Repeat("y", 200<<10)+"'}"))
@@ -62,9 +61,7 @@ func TestInventoryThatDoesNotFit(t *testing.T) {
 // MRB-3, MRS-4: an announcement that was written, though its answer was lost, is not reported as one that was not, and is carried out.
 func TestAnnouncementThatWasWrittenIsNoFailure(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.secret("m", "2", "a=2", "b=1")
 	writes := 0
 	f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {

@@ -58,9 +58,8 @@ func TestHeldByAnEntryWithANamespace(t *testing.T) {
 				_, _ = f.run("two")
 			}
 			if _, there := f.target.value("a"); name == "the other one drops it" {
-				if there || f.entries("one")+f.entries("two") != "" {
-					t.Errorf("nobody has it any more: there %t, %s%s", there, f.entries("one"), f.entries("two"))
-				}
+				expect.True(t, !there && f.entries("one")+f.entries("two") == "",
+					"nobody has it any more: there %t, %s%s", there, f.entries("one"), f.entries("two"))
 				return
 			} else if !there || f.uid("a") != uid {
 				t.Fatal("an object that another inventory has was deleted", f.condition("one"), f.entries("two"))
@@ -85,9 +84,7 @@ func TestHeldInAnotherNamespace(t *testing.T) {
 	f.withoutSecret("two")
 	f.secret("one", "2")
 	f.complete("one")
-	if _, there := f.target.value("a"); there {
-		t.Error("what nobody else has stays", f.entries("two"))
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "what nobody else has stays %v", f.entries("two"))
 }
 
 // An orphan is an object that no inventory names, whatever namespace its entry names where the kind has none (MRB-54).
@@ -97,8 +94,7 @@ func TestNoOrphanIfAnEntryHasANamespace(t *testing.T) {
 		t.Run(holder, func(t *testing.T) {
 			f := newFixture(t)
 			f.target.scope(true)
-			f.managed("mr")
-			f.complete("mr")
+			f.apply("mr")
 			if holder != "mr" {
 				f.managed(holder)
 			}
@@ -145,8 +141,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 	for _, previous := range []bool{false, true} {
 		f := newFixture(t)
 		f.target.scope(true)
-		f.managed("one", "a=1")
-		f.complete("one")
+		f.apply("one", "a=1")
 		if previous {
 			f.formerLocation("one")
 		}
@@ -173,9 +168,7 @@ func TestLastInventoryIsTheOriginThoughTheOtherOneHasAFormerPlace(t *testing.T) 
 func TestLastInventoryIsTheOriginThoughTheIgnoredOneHasNotRunSinceARestart(t *testing.T) {
 	t.Parallel()
 	for _, ran := range []bool{true, false} {
-		f := newFixture(t)
-		f.managed("one", "a=1")
-		f.complete("one")
+		f := newApplied(t, "one", "a=1")
 		f.setIgnored("one")
 		f.restart("one")
 		f.must(f.PreloadInventories(f.ctx))
@@ -203,9 +196,7 @@ func TestHeldThoughNamedByTwoKinds(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("heir", "a=1")
-			f.complete("heir")
+			f := newApplied(t, "heir", "a=1")
 			f.managed("m")
 			f.equivalent("m")
 			f.manifests("m", "2", oldConfigMap("a", "1", ""))

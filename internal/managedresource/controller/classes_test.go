@@ -30,8 +30,7 @@ func (f *fixture) ofAnotherClass() *resourcesv1alpha1.ManagedResource {
 func TestInventoryOfAnotherClass(t *testing.T) {
 	f := newFixture(t)
 	f.ofAnotherClass()
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	entries := objects.EntriesOf(f.get("m").Status.Resources)
 	others, err := f.owners.ClaimsOn(f.ctx, steps.OwnerOf(f.get("m")), entries)
 	f.must(err)

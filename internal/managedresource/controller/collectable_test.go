@@ -16,8 +16,7 @@ func TestGarbageCollectableObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.configure(func(o *Options) { o.GarbageCollector = runs })
-			f.managed("m", "collectable=a", "other=a", "third=a")
-			f.complete("m")
+			f.apply("m", "collectable=a", "other=a", "third=a")
 			f.target.change("collectable", func(object *unstructured.Unstructured) {
 				labels := object.GetLabels()
 				labels[resourcesv1alpha1.LabelGarbageCollectableReference] = "T" // Any truthy value counts.

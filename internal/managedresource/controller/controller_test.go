@@ -73,9 +73,7 @@ func TestOneRunIsAboutOneForm(t *testing.T) {
 // MRK-5: a ManagedResource that went to another class and came back keeps its objects.
 func TestHandOverIsConfirmed(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	older := f.get("m")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = nil })
@@ -161,9 +159,7 @@ func TestOwnership(t *testing.T) {
 				if tc.before != nil {
 					tc.before(f)
 				}
-				for range 3 {
-					_, _ = f.run("m")
-				}
+				f.runs("m", 3)
 				f.target.on = nil
 				if tc.after != nil {
 					tc.after(f)
@@ -173,9 +169,7 @@ func TestOwnership(t *testing.T) {
 				} else {
 					f.secret("m", "2")
 				}
-				for range 3 {
-					_, _ = f.run("m")
-				}
+				f.runs("m", 3)
 				expect.Equal(t, expect.OK(f.target.value("a")), tc.stays, "%s: there", tc.reason)
 				mr := &resourcesv1alpha1.ManagedResource{}
 				err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr)
@@ -190,9 +184,7 @@ func TestOwnership(t *testing.T) {
 // MRB-17: an object that changes hands between the look and the deletion stays.
 func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.on = func(method, _ string) int {
 		if method == http.MethodDelete {
 			f.target.on = nil
@@ -210,11 +202,8 @@ func TestDeletionIsBoundToWhatWasJudged(t *testing.T) {
 // MRB-16: of two ManagedResources that have an object, the one whose inventory got it last keeps it, restarts or not.
 func TestMovedObjects(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("from", "a=1")
-	f.complete("from")
-	f.managed("to", "a=1")
-	f.complete("to")
+	f := newApplied(t, "from", "a=1")
+	f.apply("to", "a=1")
 	origin := func() string {
 		f.target.mu.Lock()
 		defer f.target.mu.Unlock()
@@ -243,8 +232,7 @@ func TestSharedObjectsAreComparedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.watch()
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	f.managed("owner", "a=1")
 	f.rest("owner")
 	f.rest("m")
@@ -288,8 +276,7 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 	if watched {
 		f.watch()
 	}
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	if watched {
 		f.awaitCovered("m")
 		f.complete("m")
@@ -330,9 +317,7 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 			f.target.after = fault
 		}
 	}
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	a, _ := f.target.value("a")
 	_, b := f.target.value("b")
 	c, _ := f.target.value("c")
@@ -345,9 +330,7 @@ func testRequestFails(t *testing.T, watched bool, where string, n int) {
 // MR-7: without a Secret nothing is deleted, and the condition tells.
 func TestSecretIsGone(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.withoutSecret("m")
 	_, _ = f.run("m")
 	got := f.condition("m")
@@ -387,8 +370,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 	for i := range 20 {
 		names = append(names, fmt.Sprintf("cm%02d=1", i))
 	}
-	f.managed("m", names...)
-	f.complete("m")
+	f.apply("m", names...)
 	for name := range f.target.objects {
 		f.target.change(name, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 	}
@@ -419,9 +401,7 @@ func TestStuckDeletionsAreCheap(t *testing.T) {
 // MRX-11: an object that has left the filter of a watch, and then something holds, is there; the ManagedResource waits for it.
 func TestWithoutLabelsIsNotGone(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetLabels(nil)
 		o.SetFinalizers([]string{"x/y"})
@@ -465,8 +445,7 @@ func TestSlowKind(t *testing.T) {
 func TestDriftIsToldAndDelayed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	edit := func(value string) {
 		f.target.change("a", func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, value, "data", "v")
@@ -519,8 +498,7 @@ func TestReportOfAFormerLeader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.watch()
-			f.managed("m", "a=1")
-			f.complete("m")
+			f.apply("m", "a=1")
 			f.awaitCovered("m")
 			f.complete("m")
 			before := f.get("m")
@@ -570,8 +548,7 @@ func TestOwnWritesAreNoDrift(t *testing.T) {
 		}
 		return 0
 	}
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	f.secret("m", "2", "a=2")
 	f.complete("m")
 	must.Equal(t, expect.First(f.target.value("a")), "2", "a")
@@ -605,9 +582,7 @@ func total(t *testing.T, metric prometheus.Collector) (sum float64) {
 func TestFailedReleaseDoesNotFlip(t *testing.T) {
 	t.Parallel()
 	const ignored = "annotations: {resources.gardener.cloud/mode: Ignore}"
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.refuse(http.MethodPatch, "a", http.StatusForbidden)
 	f.manifests("m", "2", configMap("a", "1", ignored))
 	_, _ = f.run("m")
@@ -622,9 +597,8 @@ func TestFailedReleaseDoesNotFlip(t *testing.T) {
 		f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		_, _ = f.run("m")
 	}
-	if len(written) > 0 || f.events() != events {
-		t.Errorf("five retries with the same content and the same error: ResourcesApplied was %q; events: %s", written, f.events())
-	}
+	expect.True(t, len(written) == 0 && f.events() == events,
+		"five retries with the same content and the same error: ResourcesApplied was %q; events: %s", written, f.events())
 	f.manifests("m", "3", configMap("a", "2", ignored))
 	_, _ = f.run("m")
 	expect.True(t, len(written) != 0 && strings.HasPrefix(written[0], "Progressing/ApplyProgressing"),
@@ -639,8 +613,7 @@ func TestOwnDeletionsAreNoDrift(t *testing.T) {
 			f := newFixture(t)
 			f.target.scope(clusterScoped)
 			f.tellOfWrites()
-			f.managed("m", "a=1", "b=1", "c=1")
-			f.complete("m")
+			f.apply("m", "a=1", "b=1", "c=1")
 			f.edited("c", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
 			f.complete("m")
 			before := total(t, f.Metrics.driftNoticed)
@@ -707,9 +680,7 @@ func TestBothLoseAnObject(t *testing.T) {
 	_, _ = f.run("one")
 	f.complete("one")
 	f.complete("two")
-	if _, found := f.target.value("a"); found {
-		t.Errorf("both left it to the other: inventories %q, %q", f.inventory("one"), f.inventory("two"))
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "both left it to the other: inventories %q, %q", f.inventory("one"), f.inventory("two"))
 }
 
 // MR-34, ownership: an immutable object that was never ours is not replaced.
@@ -733,9 +704,7 @@ func TestForeignObjectsAreNotReplaced(t *testing.T) {
 // list of its kind is to be had.
 func TestRestoredTargetWithoutLists(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	f.observeGone(key, "", "1000")
 	f.target.remove("a")
@@ -779,8 +748,7 @@ func TestRestoredTarget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	f.target.put("a", "theirs", map[string]any{"uid": "u"})
 	f.secret("m", "2")
 	f.complete("m")

@@ -51,8 +51,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 				t.Skip("a run creates it at once: that it is missing was noticed by no watch")
 			}
 			f := setUp(t, how)
-			f.managed("mr", "a=1")
-			f.complete("mr")
+			f.apply("mr", "a=1")
 			do(f)
 			got := health(f)
 			must.True(t, strings.HasPrefix(got, "True"), "%v", got)
@@ -71,8 +70,7 @@ func TestHealthOfWhatIsLeftInDoubt(t *testing.T) {
 				t.Skip("a run creates it at once: that it is missing was noticed by no watch")
 			}
 			f := setUp(t, how)
-			f.managed("mr", "a=1")
-			f.complete("mr")
+			f.apply("mr", "a=1")
 			do(f)
 			f.target.remove("a")
 			got := health(f)

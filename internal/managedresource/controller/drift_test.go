@@ -89,9 +89,7 @@ func TestDelayWhileSomethingElseFails(t *testing.T) {
 	f := newFixture(t, withRepairDelay)
 	f.managed("m", "a=1", "b=1")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	f.clock.SetTime(f.clock.Now().Add(time.Second)) // Events are named by their time.
 	f.edited("a", setValue("hot fix"))
 	_, _ = f.run("m")
@@ -111,8 +109,7 @@ func TestDriftIsToldThoughAReadFails(t *testing.T) {
 	for name, later := range map[string]time.Duration{"while it is held": apply.LookAgain, "when it is put right": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, withRepairDelay)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f.apply("m", "a=1")
 			f.edited("a", setValue("by hand"))
 			f.refuse(http.MethodGet, "a", http.StatusInternalServerError)
 			result, err := f.run("m")
@@ -138,8 +135,7 @@ func TestWhatStaysIsNotToldOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, withRepairDelay)
-			f.managed("m", tc.manifest)
-			f.complete("m")
+			f.apply("m", tc.manifest)
 			f.edited("a", tc.change)
 			f.complete("m")
 			expect.Equal(t, f.events(), "", "it")
@@ -197,9 +193,7 @@ func TestChangesThatNeedNoRepairArePaced(t *testing.T) {
 // MRB-34: changes that need no repair are no quarrel.
 func TestForeignAnnotationsAreNoQuarrel(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	for i := range 2 * fightThreshold {
 		f.clock.SetTime(f.clock.Now().Add(time.Minute))
 		f.edited("a", setAnnotation("example.org/leader", fmt.Sprint(i)))
@@ -260,8 +254,7 @@ func TestStormReadsManifestsOnce(t *testing.T) {
 	for i := range many {
 		configMaps = append(configMaps, fmt.Sprintf("c%d=1", i))
 	}
-	f.managed("m", configMaps...)
-	f.complete("m")
+	f.apply("m", configMaps...)
 	for i := range many {
 		f.edited(fmt.Sprint("c", i), setValue("2"))
 	}

@@ -24,9 +24,7 @@ func TestNotFound(t *testing.T) {
 // MR-25: what was never applied is created without a look. MR-8: the inventory is sorted, whatever the order of manifests.
 func TestFirstRun(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "b=1", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "b=1", "a=1")
 	mr := &resourcesv1alpha1.ManagedResource{}
 	f.must(f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr))
 	if got := mr.Status.Resources; len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || mr.Status.SecretsDataChecksum == nil {
@@ -39,9 +37,7 @@ func TestFirstRun(t *testing.T) {
 // TestOrderOfAReconciliation: an ignored ManagedResource is not handed over, and a deletion does not wait for a hand-over.
 func TestOrderOfAReconciliation(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Spec.Class, mr.Annotations = ptr.To("other"), map[string]string{resourcesv1alpha1.AnnotationIgnore: "true"}
 	})
@@ -50,8 +46,7 @@ func TestOrderOfAReconciliation(t *testing.T) {
 		t.Errorf("MRK-7: an ignored ManagedResource was handed over: its object is there: %t, finalizers %v", there, f.get("m").Finalizers)
 	}
 
-	f.managed("n", "b=1")
-	f.complete("n")
+	f.apply("n", "b=1")
 	f.edit("n", func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Finalizers = append([]string{resourcesv1alpha1.FinalizerName + "-other"}, mr.Finalizers...)
 	})

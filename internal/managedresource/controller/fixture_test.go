@@ -295,9 +295,7 @@ func (f *fixture) watch() {
 	go func() { ended <- f.Watches.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			f.Error(err)
-		}
+		expect.Succeed(f, <-ended)
 	})
 }
 
@@ -309,7 +307,29 @@ func (f *fixture) awaitCovered(name string) {
 	}
 }
 
-// settle runs until nothing asks for another run at once.
+// newApplied returns a fixture with a ManagedResource of these objects, which are applied.
+func newApplied(t *testing.T, name string, objects ...string) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.apply(name, objects...)
+	return f
+}
+
+// apply makes a ManagedResource of these objects, and runs it until it is complete.
+func (f *fixture) apply(name string, objects ...string) {
+	f.Helper()
+	f.managed(name, objects...)
+	f.complete(name)
+}
+
+// runs runs a ManagedResource several times, whatever the results are.
+func (f *fixture) runs(name string, times int) {
+	for range times {
+		_, _ = f.run(name)
+	}
+}
+
+// complete runs until no other run is due at once.
 func (f *fixture) complete(name string) {
 	f.Helper()
 	for range 10 {

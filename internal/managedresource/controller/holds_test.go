@@ -231,9 +231,8 @@ func TestDuringAHold(t *testing.T) {
 			f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, "theirs")) // MRF-12: a hold does not cover it.
 			uid := f.uid("a")
 			_, err := f.run("m")
-			if f.uid("a") != uid || err == nil || !strings.Contains(err.Error(), "because it has a hold until") {
-				f.Errorf("MRF-16: replaced: %v", err)
-			}
+			expect.True(f, f.uid("a") == uid && err != nil && strings.Contains(err.Error(), "because it has a hold until"),
+				"MRF-16: replaced: %v", err)
 			f.refuse("", "", 0)
 		}, during: "emergency"},
 	} {

@@ -86,9 +86,7 @@ func TestEntryOfCreatedOnceIsMended(t *testing.T) {
 			"another uid":         func(s *resourcesv1alpha1.ManagedResourceStatus) { s.Resources[0].UID = "x" },
 		} {
 			t.Run(fmt.Sprint(how, ", after a restart: ", restarted), func(t *testing.T) {
-				f := newFixture(t)
-				f.managed("m", "a!=1")
-				f.complete("m")
+				f := newApplied(t, "m", "a!=1")
 				if restarted {
 					f.restart("m")
 					f.complete("m")
@@ -113,15 +111,12 @@ func TestReleasedThoughItsEntryHasANamespace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.target.scope(true)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	f.formerLocation("m")
 	f.restart("m")
 	f.manifests("m", "2", configMap("a", "1", released))
 	f.complete("m")
-	if _, there := f.target.value("a"); !there {
-		t.Error("an object that the manifest releases was deleted", f.condition("m"), f.entries("m"))
-	}
+	expect.True(t, expect.OK(f.target.value("a")), "an object that the manifest releases was deleted %v %v", f.condition("m"), f.entries("m"))
 }
 
 // Promises about ownership: inventory names it twice; released in a run that fails for another; then the MR is deleted.
@@ -129,9 +124,7 @@ func TestReleasedThoughNamedTwice(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a!=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a!=1")
 			mr := f.get("m")
 			for i := range mr.Status.Resources { // As others write it.
 				mr.Status.Resources[i].UID = ""
@@ -173,21 +166,15 @@ func TestReleasedThoughNamedByTwoKinds(t *testing.T) {
 // Promises about ownership: an entry of a former place, and the manifest releases the object by its present one.
 func TestReleasedWhereItsKindLives(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.remove("a")
 	f.target.scope(true)
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a=1", "b=1")
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	must.True(t, expect.OK(f.target.value("a")), "not created")
 	f.manifests("m", "3", configMap("a", "1", released)+configMap("b", "1", ""))
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	expect.True(t, expect.OK(f.target.value("a")), "an object that the manifest releases was deleted")
 }
 
@@ -196,9 +183,7 @@ func TestImpossibleEntryHidesTheRealOne(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"", "a/b/c"} {
 		t.Run(version, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			mr := f.get("m")
 			odd := *mr.Status.Resources[0].DeepCopy()
 			odd.APIVersion = version
@@ -242,9 +227,7 @@ func TestCreatedOnceAtAFormerPlaceIsNoProof(t *testing.T) {
 				t.Log(f.entries("m"))
 			}
 			f.secret("m", "3")
-			for range 3 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 3)
 			expect.True(t, expect.OK(f.target.value("a")), "somebody else's object was deleted")
 		})
 	}
@@ -257,8 +240,7 @@ func TestCreatedOnceThoughItsEntryHasANamespace(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
 		f := newFixture(t)
 		f.target.scope(true)
-		f.managed("m", "a!=1")
-		f.complete("m")
+		f.apply("m", "a!=1")
 		f.formerLocation("m")
 		f.restart("m")
 		if wanted { // One run with the manifest as it was takes the record away.

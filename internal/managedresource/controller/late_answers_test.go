@@ -24,9 +24,7 @@ func TestReleasedStaysThoughTheRunFails(t *testing.T) {
 	for _, first := range []string{"a!=1", "a=1"} {
 		for _, how := range []string{"left out", "deleted"} {
 			t.Run(first+" "+how, func(t *testing.T) {
-				f := newFixture(t)
-				f.managed("m", "a!=1")
-				f.complete("m")
+				f := newApplied(t, "m", "a!=1")
 				if first == "a=1" { // It has an origin, which release takes away.
 					f.secret("m", "1b", "a=1")
 					f.complete("m")
@@ -45,11 +43,8 @@ func TestReleasedStaysThoughTheRunFails(t *testing.T) {
 // MRB-16: what a ManagedResource has again, whose last plan had dropped it, is not deleted by one that judged it before.
 func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("giver", "a=1", "z=1")
-	f.complete("giver")
-	f.managed("keeper", "a!=1")
-	f.complete("keeper")
+	f := newApplied(t, "giver", "a=1", "z=1")
+	f.apply("keeper", "a!=1")
 	uid := f.uid("a")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("keeper", "2", "b=1") // A roll-out that fails ...
@@ -85,11 +80,8 @@ func TestNotDeletedFromWhoHasItAgain(t *testing.T) {
 // MRB-16: as above, of one that puts it right.
 func TestNotDeletedFromWhoAppliesIt(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("keeper", "a=1")
-	f.complete("keeper")
-	f.managed("giver", "a=1")
-	f.complete("giver")
+	f := newApplied(t, "keeper", "a=1")
+	f.apply("giver", "a=1")
 	uid := f.uid("a")
 	f.secret("keeper", "2", "b=1")
 	f.complete("keeper")
@@ -143,10 +135,8 @@ func TestDelayOfSharedObjects(t *testing.T) {
 func delayOfShared(t *testing.T, looks bool) {
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.DriftRepairDelay.Duration = 10 * time.Minute })
 	f.tellOfWrites()
-	f.managed("wants", "a=1", "c=1")
-	f.complete("wants")
-	f.managed("once", "a!=1")
-	f.complete("once")
+	f.apply("wants", "a=1", "c=1")
+	f.apply("once", "a!=1")
 	drain := f.woken()
 	f.edited("a", setValue("7"))
 	drain()
@@ -173,11 +163,8 @@ func TestGivenUpLate(t *testing.T) {
 }
 
 func givenUpLate(t *testing.T, late bool) {
-	f := newFixture(t)
-	f.managed("giver", "a=1")
-	f.complete("giver")
-	f.managed("m", "x=1")
-	f.complete("m")
+	f := newApplied(t, "giver", "a=1")
+	f.apply("m", "x=1")
 	f.manifests("giver", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 	f.secret("m", "2", "x=1", "a!=1")
 	done := false
@@ -216,12 +203,9 @@ func givenUpLate(t *testing.T, late bool) {
 // that yet.
 func TestAnnouncementWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("giver", "a=1")
-	f.complete("giver")
+	f := newApplied(t, "giver", "a=1")
 	uid := f.uid("a")
-	f.managed("heir", "b=1")
-	f.complete("heir")
+	f.apply("heir", "b=1")
 	cache := &laggingCache{&oldReader{f.source, f.get("heir")}}
 	f.configure(func(o *Options) { o.Statuses = source.NewStatuses(cache, f.source, f.source, f.clock, f.Events) })
 	_, _ = f.run("heir")
@@ -251,9 +235,7 @@ func TestLeftByItsCreator(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"released", "kept at the end"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("one", "a!=1")
-			f.complete("one")
+			f := newApplied(t, "one", "a!=1")
 			f.managed("two", "a=2")
 			f.refuse(http.MethodPut, "a", http.StatusForbidden)
 			_, _ = f.run("two")
@@ -263,9 +245,7 @@ func TestLeftByItsCreator(t *testing.T) {
 				f.edit("one", func(mr *resourcesv1alpha1.ManagedResource) { keep := true; mr.Spec.KeepObjects = &keep })
 				f.must(f.source.Delete(f.ctx, f.get("one")))
 			}
-			for range 3 {
-				_, _ = f.run("one")
-			}
+			f.runs("one", 3)
 			_, _ = f.run("two")
 			f.secret("two", "2")
 			f.complete("two")

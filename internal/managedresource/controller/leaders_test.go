@@ -48,10 +48,8 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 			f := newFixture(t)
 			f.tellOfWrites()
 			drain := f.woken()
-			f.managed("x", "a=old")
-			f.complete("x")
-			f.managed("y", "a=new")
-			f.complete("y")
+			f.apply("x", "a=old")
+			f.apply("y", "a=new")
 			drain()
 			if v, _ := f.target.value("a"); v != "new" || f.originOf("a") != "n/y" {
 				t.Fatal(v, f.originOf("a"))
@@ -73,9 +71,7 @@ func TestIdentityAppearsAndContentStays(t *testing.T) {
 // MRO-2: what is released loses an origin from before there was an identity, too.
 func TestReleaseAfterIdentityAppears(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	p := f.anotherProcess()
 	p.configure(func(o *Options) { o.Identity = "foo" })
 	f.manifests("m", "2", configMap("a", "1", released))
@@ -101,9 +97,7 @@ func TestCreationOfAFormerLeader(t *testing.T) {
 	_, _ = f.run("m")
 	f.complete("m")
 	p.complete("m")
-	if _, there := f.target.value("b"); there {
-		t.Errorf("b is left behind: origin %s, inventory %q", f.originOf("b"), f.inventory("m"))
-	}
+	expect.False(t, expect.OK(f.target.value("b")), "b is left behind: origin %s, inventory %q", f.originOf("b"), f.inventory("m"))
 }
 
 // MRB-23, promise about deletions: a former leader that stood still for longer than its lease, between two deletions, asks the API server before it goes on:
@@ -117,9 +111,7 @@ func TestDeletionAfterAPause(t *testing.T) {
 
 func deletionAfterAPause(t *testing.T, told bool) {
 	t.Helper()
-	f := newFixture(t)
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "b=1")
 	f.secret("m", "2")
 	older := f.get("m")
 	f.configure(func(o *Options) {
@@ -177,9 +169,7 @@ func TestTwoProcessesAtRest(t *testing.T) {
 // MRB-23: nothing is deleted for the sake of a form of the ManagedResource that only the cache still has.
 func TestDeletesNothingForAStaleForm(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
 	for range 3 {
@@ -243,9 +233,7 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1", "b=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1", "b=1")
 			said := f.condition("m")
 			f.edited("a", setValue("2"))
 			ctx, end := context.WithCancel(f.ctx)
@@ -265,11 +253,8 @@ func TestTheEndOfTheProcessIsNoFailure(t *testing.T) {
 // The record of the creation ends with the hand-over, so that no later instance takes it for a proof and deletes the object.
 func TestRecordEndsWithTheHandOver(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a!=1")
-	f.complete("m")
-	f.managed("heir", "a=1")
-	f.complete("heir")
+	f := newApplied(t, "m", "a!=1")
+	f.apply("heir", "a=1")
 	f.edit("m", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.Class = ptr.To("other") })
 	f.complete("m")
 	for _, entry := range f.get("m").Status.Resources {
@@ -280,9 +265,7 @@ func TestRecordEndsWithTheHandOver(t *testing.T) {
 // MR-30: an entry is no record of a creation once the object carries the origin of another ManagedResource, whatever becomes of that origin later.
 func TestRecordEndsWithAnotherOrigin(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a!=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a!=1")
 	other := f.anotherProcess()
 	other.edited("a", func(o *unstructured.Unstructured) {
 		o.SetAnnotations(map[string]string{resourcesv1alpha1.AnnotationOrigin: "elsewhere:n/x"})

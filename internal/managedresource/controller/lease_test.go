@@ -248,9 +248,7 @@ func TestReplacingIsStillAskedFor(t *testing.T) {
 				})
 				return http.StatusUnprocessableEntity
 			})
-			for range 5 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 5)
 			_, there := f.target.value("a")
 			expect.True(t, there && f.uid("a") == uid, "it was deleted though before that %s; it is there: %t", how, there)
 		})
@@ -272,8 +270,7 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 				}
 				return objects
 			}
-			f.managed("m", manifests(1)...)
-			f.complete("m")
+			f.apply("m", manifests(1)...)
 			f.secret("m", "2", manifests(2)...)
 			var annotated sync.Once
 			f.target.hook(func(method, _ string) int {
@@ -298,9 +295,7 @@ func TestWritesAreStillAskedFor(t *testing.T) {
 // MRX-9, promise about deletions: finalizers of others are not removed any more once nobody asks for the deletion.
 func TestFinalizersAreStillAskedFor(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1", "z=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "z=1")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1h")(o)
 		o.SetFinalizers([]string{"somebody/else"})
@@ -329,9 +324,7 @@ func TestFinalizersAreStillAskedFor(t *testing.T) {
 // MRT-7: deletions that are under way end with wait-for-state.
 func TestDeletionsWaitForAState(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1", "z=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "z=1")
 	f.must(f.source.Delete(f.ctx, f.get("m")))
 	set := make(chan struct{})
 	var once, onceGet sync.Once

@@ -112,9 +112,8 @@ func TestOwnDeletionIsNotHeldOnceItIsWantedAgain(t *testing.T) {
 			f.goneNow("a")
 			result, err := f.run("m")
 			f.must(err)
-			if _, found := f.target.value("a"); !found {
-				t.Errorf("a is missing, looked at again after %s; %s; events: %s", result.RequeueAfter, f.condition("m"), f.events())
-			}
+			expect.True(t, expect.OK(f.target.value("a")),
+				"a is missing, looked at again after %s; %s; events: %s", result.RequeueAfter, f.condition("m"), f.events())
 		})
 	}
 }
@@ -200,8 +199,7 @@ func TestUnansweredWriteOfATakenBackManifest(t *testing.T) {
 func TestDelayWithAlwaysUpdate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withRepairDelay, func(cfg *config.ManagedResourceControllerConfig) { *cfg.AlwaysUpdate = true })
-	f.managed("m", "a=1")
-	f.complete("m")
+	f.apply("m", "a=1")
 	f.edited("a", setValue("by hand"))
 	f.complete("m")
 	must.Equal(t, expect.First(f.target.value("a")), "by hand", "it is not held")
@@ -216,9 +214,7 @@ func TestDelayWithAlwaysUpdate(t *testing.T) {
 // that watches cover, are not read with each attempt.
 func TestFailingFirstRunLooksOnce(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "b=1")
 	f.dropState(steps.OwnerOf(f.get("m"))) // A restart.
 	f.watch()
 	looks := 0

@@ -36,8 +36,7 @@ func brakeFixture(t *testing.T, n int, wait time.Duration) *fixture {
 	t.Helper()
 	f := newFixture(t, waits(wait))
 	f.clock.SetTime(time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
-	f.managed("m", entries("a", n)...)
-	f.complete("m")
+	f.apply("m", entries("a", n)...)
 	return f
 }
 

@@ -54,8 +54,7 @@ func TestTimeOfRepairs(t *testing.T) {
 			f := newFixture(t, func(c2 *config.ManagedResourceControllerConfig) {
 				c2.DriftRepairDelay = &metav1.Duration{Duration: c.delay}
 			})
-			f.managed("m", "a=1")
-			f.complete("m")
+			f.apply("m", "a=1")
 			f.edited("a", func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, "edited", "data", "v") })
 			f.clock.SetTime(f.clock.Now().Add(c.runs))
 			f.complete("m")
@@ -103,9 +102,7 @@ func TestTimeOfChanges(t *testing.T) {
 		"MRB-21/what makes a failure well is a change":   {[]step{secret("2", "2"), fails, wait(time.Minute), secret("3", "3"), wait(time.Second), run}, 1, 1, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			for _, s := range c.steps {
 				s(f)
 			}

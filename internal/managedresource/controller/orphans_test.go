@@ -60,21 +60,17 @@ func TestOrphans_AreReported(t *testing.T) {
 		}},
 		"MRB-54/its ManagedResource is ignored": {prepare: func(f *fixture) { f.setIgnored("mr") }},
 		"MRB-54/another inventory names it": {prepare: func(f *fixture) {
-			f.managed("second", "lost=1")
-			f.complete("second")
+			f.apply("second", "lost=1")
 		}},
 		"MRB-54/the inventory of an ignored one names it": {prepare: func(f *fixture) {
-			f.managed("second", "lost=1")
-			f.complete("second")
+			f.apply("second", "lost=1")
 			f.setIgnored("second")
 			f.restart("mr")
 			f.complete("mr")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("mr", "a=1")
-			f.complete("mr")
+			f := newApplied(t, "mr", "a=1")
 			if tc.prepare != nil {
 				tc.prepare(f)
 			}
@@ -129,9 +125,8 @@ func TestOrphans_CostOneEventEach(t *testing.T) {
 			return false
 		}
 		reported[event.InvolvedObject.Name]++
-		if !strings.Contains(event.Message, "no inventory has (2500): ConfigMap n/000") || len(event.Message) > 1024 {
-			t.Errorf("MRB-54: %s", event.Message)
-		}
+		expect.True(t, strings.Contains(event.Message, "no inventory has (2500): ConfigMap n/000") && len(event.Message) <= 1024,
+			"MRB-54: %s", event.Message)
 		return true
 	})
 	expect.True(t, reported["one"] == 1 && reported["two"] == 1, "MRB-54: %v Events", reported)
@@ -143,9 +138,7 @@ func TestOrphans_CostOneEventEach(t *testing.T) {
 // MRB-54: an Event names the first orphans, and says how many more there are; the next audit begins anew.
 func TestOrphans_AreNamedUpToTen(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("mr", "a=1")
-	f.complete("mr")
+	f := newApplied(t, "mr", "a=1")
 	var found []target.Orphan
 	for i := range 12 {
 		found = append(found, f.orphan("n", fmt.Sprintf("lost-%02d", 11-i), "mr"))

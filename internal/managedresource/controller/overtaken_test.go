@@ -121,15 +121,11 @@ func TestDeletionsEndWhenTheyAreNotAskedForAnyMore(t *testing.T) {
 		},
 	} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1", "b=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1", "b=1")
 			uids := map[string]string{"a": f.uid("a"), "b": f.uid("b")}
 			tc.begin(f)
 			deletions := f.deletesOne(func() { tc.change(f) })
-			for range 4 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 4)
 			if looks, deleted := deletions(); len(deleted) != 1 || len(looks) != 2 || f.uid(looks[1]) != uids[looks[1]] {
 				t.Errorf("looked at %v, deleted %v", looks, deleted)
 			}
@@ -173,9 +169,7 @@ func TestOvertakenRunRemembersWhatItCreated(t *testing.T) {
 // one takes away what no manifest has any more.
 func TestFormerLeaderReportsLate(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	next := f.anotherProcess()
 	f.manifests("m", "2", configMap("a", "2", "labels: {one: x}"))
 	paused := false
@@ -216,9 +210,7 @@ func (f *fixture) anotherProcess() *fixture {
 // MRX-5: a Secret that is gone ends deletions, also if it was gone before.
 func TestDeletionsEndWithTheSecret(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "b=1")
 	key := types.NamespacedName{Namespace: "n", Name: "m"}
 	f.must(f.secrets.CoreV1().Secrets("n").Delete(f.ctx, "m", metav1.DeleteOptions{}))
 	f.triggers.SecretChanged(key, "")

@@ -47,9 +47,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 			} else {
 				f.secret("m", "3")
 			}
-			for range 3 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 3)
 			expect.True(t, expect.OK(f.target.value("a")), "a foreign object that was never written was deleted")
 		})
 	}
@@ -58,9 +56,7 @@ func TestForeignObjectThatIsIgnoredLater(t *testing.T) {
 // MR-30, ownership: what somebody else put in the place of ours, after the manifest said to ignore it, stays.
 func TestReplacedAfterIgnored(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.secret("m", "2", "a!=1")
 	f.complete("m")
 	f.target.remove("a")
@@ -75,9 +71,7 @@ func TestReleasedStays(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"left out", "deleted"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}")+configMap("b", "1", ""))
 			_, _ = f.run("m")
@@ -96,12 +90,8 @@ func (f *fixture) staysThough(how string) {
 	} else {
 		f.secret("m", "5", "b=1")
 	}
-	for range 3 {
-		_, _ = f.run("m")
-	}
-	if _, there := f.target.value("a"); !there {
-		f.Error("a released object was deleted")
-	}
+	f.runs("m", 3)
+	expect.True(f, expect.OK(f.target.value("a")), "a released object was deleted")
 }
 
 // MRB-16: an object that names somebody else by now is not deleted, whoever created it.
@@ -109,9 +99,7 @@ func TestTakenOverByAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, origin := range map[string]string{"another class": "n/other", "another source": "elsewhere:n/x"} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			other := &resourcesv1alpha1.ManagedResource{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other", UID: "other", Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
 				Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("other")},
@@ -141,8 +129,7 @@ func TestOfTheSameNameElsewhere(t *testing.T) {
 		t.Run(tc.identity+" "+tc.origin, func(t *testing.T) {
 			f := newFixture(t)
 			f.configure(func(o *Options) { o.Identity = tc.identity })
-			f.managed("m", "a=1")
-			f.complete("m")
+			f.apply("m", "a=1")
 			f.target.remove("a")
 			f.target.put("a", "1", map[string]any{"annotations": map[string]any{resourcesv1alpha1.AnnotationOrigin: tc.origin}})
 			f.must(f.source.Delete(f.ctx, f.get("m")))
@@ -191,9 +178,7 @@ func TestRevertAfterFailure(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"another object fails", "overtaken"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			if how == "overtaken" {
 				f.secret("other", "1", "a=1")
 				f.beforeStatus(2, func() error {
@@ -212,9 +197,8 @@ func TestRevertAfterFailure(t *testing.T) {
 			}
 			must.True(t, strings.HasPrefix(f.condition("m"), "True"), "%v", f.condition("m"))
 			live := f.live("a")
-			if live.GetLabels()["l"] != "" || live.GetAnnotations()[resourcesv1alpha1.AnnotationKeepObject] != "" {
-				t.Errorf("ours, wanted by no manifest, and there for ever: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
-			}
+			expect.True(t, live.GetLabels()["l"] == "" && live.GetAnnotations()[resourcesv1alpha1.AnnotationKeepObject] == "",
+				"ours, wanted by no manifest, and there for ever: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
 		})
 	}
 }
@@ -239,9 +223,7 @@ func TestCreatedOnceInARunThatWasOvertaken(t *testing.T) {
 // MR-30: what was created once more, in a run that failed for another object, is on record as ours.
 func TestCreatedOnceMoreInARunThatFailed(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a!=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a!=1")
 	f.target.remove("a")
 	f.observeGone(f.Tracker.Progress(steps.OwnerOf(f.get("m"))).Refs[0].ID, "", "")
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
@@ -299,11 +281,8 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 		waits bool
 	}{"before it is judged": {http.MethodGet, false}, "while the deletion is under way": {http.MethodDelete, true}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("from", "a=1")
-			f.complete("from")
-			f.managed("to")
-			f.complete("to")
+			f := newApplied(t, "from", "a=1")
+			f.apply("to")
 			uid := f.uid("a")
 			f.secret("from", "2")
 			f.secret("to", "2", "a=1")
@@ -332,9 +311,8 @@ func TestMovesWhileItIsDeleted(t *testing.T) {
 			expect.True(t, moved != hook.waits, "the object was moved: %t", moved)
 			expect.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/to", "its origin")
 			key := objects.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-			if f.Tracker.Releases(steps.OwnerOf(f.get("from")), key) || f.Tracker.Releases(steps.OwnerOf(f.get("to")), key) {
-				t.Error("something is claimed after all runs have ended")
-			}
+			expect.True(t, !f.Tracker.Releases(steps.OwnerOf(f.get("from")), key) && !f.Tracker.Releases(steps.OwnerOf(f.get("to")), key),
+				"something is claimed after all runs have ended")
 		})
 	}
 }
@@ -421,9 +399,7 @@ func TestNotHandedToWhoReleasesIt(t *testing.T) {
 // run that handed it over fails elsewhere, and though its own had nothing in doubt.
 func TestKeptObjectIsHandedOver(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("two", "a=1")
-	f.complete("two")
+	f := newApplied(t, "two", "a=1")
 	f.managed("one")
 	f.manifests("one", "1", configMap("a", "1", "annotations: {resources.gardener.cloud/keep-object: 'true'}"))
 	f.complete("one")
@@ -475,9 +451,7 @@ func TestNothingIsDoneForAnOldSecret(t *testing.T) {
 }
 
 func testOldSecret(t *testing.T, contents []string) {
-	f := newFixture(t)
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1", "b=1")
 	told := make(chan struct{}, 10)
 	f.Secrets.Subscribe(func(types.NamespacedName, string) { told <- struct{}{} }, nil)
 	go f.Secrets.Start(f.ctx) //nolint:errcheck // It ends with the test.
@@ -494,9 +468,7 @@ func testOldSecret(t *testing.T, contents []string) {
 		expect.True(t, expect.First(f.target.value("b")) != "7", "what was told a moment ago was written")
 		return 0
 	}
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	if value, _ := f.target.value("b"); f.uid("a") != uid || value != "2" {
 		t.Errorf("a is another one: %t, b is %s", f.uid("a") != uid, value)
 	}
@@ -510,8 +482,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 			f := newFixture(t)
 			reader := &oldReader{f.source, nil}
 			f.configure(func(o *Options) { o.Statuses = source.NewStatuses(reader, f.source, f.source, f.clock, f.Events) })
-			f.managed("m", "a=1", "b=1")
-			f.complete("m")
+			f.apply("m", "a=1", "b=1")
 			reader.older = f.get("m")
 			f.secret("m", "2", "b=1")
 			f.onSource.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -534,9 +505,7 @@ func TestCreatedAfterAnUnansweredWrite(t *testing.T) {
 				}
 				return 0
 			}
-			for range 3 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 3)
 			_, there := f.target.value("a")
 			expect.True(t, there && f.inventory("m") == "a b", "there: %t, inventory %s", there, f.inventory("m"))
 		})
@@ -581,9 +550,7 @@ func TestMayReplace(t *testing.T) {
 		})
 	}
 	t.Run("created once, and on record", func(t *testing.T) {
-		f := newFixture(t)
-		f.managed("m", "a!=1")
-		f.complete("m")
+		f := newApplied(t, "m", "a!=1")
 		f.dropState(steps.OwnerOf(f.get("m")))
 		f.refuse(http.MethodPut, "a", http.StatusUnprocessableEntity)
 		f.manifests("m", "2", configMap("a", "2", "annotations: {resources.gardener.cloud/delete-on-invalid-update: 'true'}"))
@@ -598,9 +565,7 @@ func TestInventoryNamesItTwice(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"the manifest has it once", "the manifest has it twice, and is mended later"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			uid := f.uid("a")
 			mr := f.get("m")
 			mr.Status.Resources = append(mr.Status.Resources, mr.Status.Resources[0])
@@ -608,17 +573,14 @@ func TestInventoryNamesItTwice(t *testing.T) {
 			f.restart("m") // The first run of this implementation.
 			if how != "the manifest has it once" {
 				f.secret("m", "2", "a=1", "a=1")
-				for range 3 {
-					_, _ = f.run("m")
-				}
+				f.runs("m", 3)
 				must.Equal(t, f.uid("a"), uid, "deleted")
 				f.secret("m", "3", "a=1") // As the condition asks for.
 			}
 			f.complete("m")
 			f.complete("m")
-			if f.uid("a") != uid {
-				t.Errorf("an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
-			}
+			expect.True(t, f.uid("a") == uid,
+				"an object that the manifest has had all the time was deleted, and created anew; inventory %s", f.inventory("m"))
 		})
 	}
 }

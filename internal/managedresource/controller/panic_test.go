@@ -54,8 +54,7 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 			to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1}, &http.Client{Transport: transport}, target.NewMetrics(prometheus.NewRegistry()))
 			f.must(err)
 			f.configure(func(o *Options) { o.Target = to })
-			f.managed("m", "a=1", "b=1")
-			f.complete("m")
+			f.apply("m", "a=1", "b=1")
 			transport.method.Store(&tc.method)
 			f.manifests("m", "2", tc.manifests...)
 			said := ""
@@ -65,9 +64,8 @@ func TestPanicIsOneObjectsError(t *testing.T) {
 				return err
 			}
 			_, err = f.run("m")
-			if !strings.Contains(said, tc.says) || strings.Contains(said+fmt.Sprint(err)+f.events(), "content of a") {
-				t.Errorf("it said %s; %v; events %s", said, err, f.events())
-			}
+			expect.True(t, strings.Contains(said, tc.says) && !strings.Contains(said+fmt.Sprint(err)+f.events(), "content of a"),
+				"it said %s; %v; events %s", said, err, f.events())
 			if value, _ := f.target.value("b"); value != "2" && name != "release" {
 				t.Errorf("the other object was not applied: %s", value)
 			}

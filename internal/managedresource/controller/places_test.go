@@ -46,17 +46,13 @@ func TestEquivalentKindIsNoOrphan(t *testing.T) {
 // MRX-5: an entry is looked for where its kind lives - now, and not where it lived for a while.
 func TestDeletedWhereItsKindLives(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.scope(true) // The CustomResourceDefinition is another one for a while, and somebody looks.
 	_, _ = f.Target.Get(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "n", "a")
 	f.target.scope(false) // The backup is restored.
 	must.Succeed(t, expect.ErrorOf(f.Target.Scope(f.ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	if _, there := f.target.value("a"); there {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		err := f.source.Get(f.ctx, types.NamespacedName{Namespace: "n", Name: "m"}, mr)
@@ -75,9 +71,7 @@ func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
 	mr.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}}
 	f.must(f.source.Status().Update(f.ctx, mr))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	if _, there := f.target.value("a"); there {
 		t.Errorf("an object whose origin is %s is left behind", f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin])
 	}
@@ -87,17 +81,13 @@ func TestEntryWithoutNamespaceIsInDefault(t *testing.T) {
 // places.
 func TestKindHasAnotherScopeWhileAnotherObjectFails(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	// Its CustomResourceDefinition is deleted, and created again with another scope.
 	f.target.remove("a")
 	f.target.scope(true)
 	f.refuse(http.MethodPost, "b", http.StatusForbidden)
 	f.secret("m", "2", "a=1", "b=1")
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	if _, there := f.target.value("a"); !there {
 		t.Fatal("it is not created where its kind lives", f.condition("m"))
 	}
@@ -127,13 +117,9 @@ func TestKindWithoutNamespacesComesLater(t *testing.T) {
 				f.refuse(http.MethodPost, "b", http.StatusForbidden)
 			}
 			f.manifests("m", "2", "---\napiVersion: old.example/v1\nkind: ConfigMap\nmetadata: {name: 'a'"+tc.namespace+"}\ndata: {v: '1'}\n"+configMap("b", "1", ""))
-			for range 3 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 3)
 			f.target.withoutOld(false)
-			for range 3 {
-				_, _ = f.run("m")
-			}
+			f.runs("m", 3)
 			if _, there := f.target.value("a"); !there {
 				t.Fatal("it is not created", f.condition("m"))
 			}
@@ -151,13 +137,10 @@ func TestKindWithoutNamespacesComesLater(t *testing.T) {
 // MRB-16: what another ManagedResource has by its present place is handed to that one by who has it by a former one.
 func TestHandedOverFromAFormerPlace(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("former", "a=1")
-	f.complete("former")
+	f := newApplied(t, "former", "a=1")
 	f.target.remove("a")
 	f.target.scope(true)
-	f.managed("present", "a=1")
-	f.complete("present")
+	f.apply("present", "a=1")
 	f.edited("a", setAnnotation(resourcesv1alpha1.AnnotationOrigin, "n/former"))
 	uid := f.uid("a")
 	f.secret("former", "2")
@@ -185,9 +168,7 @@ func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
 	f.target.scope(true)
 	f.target.change("a", func(o *unstructured.Unstructured) { o.SetNamespace("") })
 	f.manifests("m", "3", configMap("a", "1", ""))
-	for range 4 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 4)
 	deleted := f.target.count(http.MethodDelete)
 	expect.True(t, f.uid("a") == uid && deleted == 0, "what the manifest has was deleted: %d deletions", deleted)
 }
@@ -195,9 +176,7 @@ func TestFormerPlaceOfAnEquivalentKind(t *testing.T) {
 // MRX-4, MRS-8: the finalizer stays until all objects are gone, also where the kind has another scope by now than the entry.
 func TestPendingAtAnotherPlace(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.scope(true)
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetFinalizers([]string{"somebody/else"})
@@ -217,25 +196,19 @@ func TestPendingAtAnotherPlace(t *testing.T) {
 // MRD-13, MRX-18: an object whose entry names a version that is not served any more is deleted in the one that is.
 func TestEntryOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	mr := f.get("m")
 	mr.Status.Resources[0].APIVersion = "v1beta1"
 	f.must(f.source.Status().Update(f.ctx, mr))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
-	for range 3 {
-		_, _ = f.run("m")
-	}
+	f.runs("m", 3)
 	expect.False(t, expect.OK(f.target.value("a")), "it is served as v1, and left behind")
 }
 
 // MRO-2, MRD-13: what is released loses its origin also if its entry names a version that is not served any more; the audit would take it for an orphan.
 func TestReleasedInAnotherVersion(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	mr := f.get("m")
 	mr.Status.Resources[0].APIVersion = "v1beta1" // It was applied when that was served.
 	f.must(f.source.Status().Update(f.ctx, mr))

@@ -26,9 +26,7 @@ func TestRefusal(t *testing.T) {
 		"MRB-52/the API server fails": {http.StatusInternalServerError, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			f.refuse(http.MethodPut, "a", c.code)
 			f.secret("m", "2", "a=2")
 			for i, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute} {

@@ -16,9 +16,7 @@ import (
 // where it does not.
 func TestEndOfARunKeepsTheBudgetOfHealth(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	healthy := func() resourcesv1alpha1.ConditionStatus {
 		return meta.Conditions(f.get("m").Status.Conditions).Status(resourcesv1alpha1.ResourcesHealthy)
 	}

@@ -43,9 +43,7 @@ func TestDoubtfulManifestsAreToldOnce(t *testing.T) {
 // TestTimeOfARun: a run ends with the sync period, and has time left to say so.
 func TestTimeOfARun(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.Config.SyncPeriod.Duration = time.Second
 	answered := make(chan struct{})
 	t.Cleanup(func() { close(answered) })

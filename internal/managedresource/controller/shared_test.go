@@ -182,16 +182,12 @@ func TestCreatedOnceByAnother(t *testing.T) {
 		begin func(*fixture)
 	}{
 		"it came first": {func(f *fixture) {
-			f.managed("once", "a!=1")
-			f.complete("once")
-			f.managed("wants", "a=1")
-			f.complete("wants")
+			f.apply("once", "a!=1")
+			f.apply("wants", "a=1")
 		}},
 		"it came last": {func(f *fixture) {
-			f.managed("wants", "a=1")
-			f.complete("wants")
-			f.managed("once", "a!=1")
-			f.complete("once")
+			f.apply("wants", "a=1")
+			f.apply("once", "a!=1")
 		}},
 		"it wanted it, and was its origin": {func(f *fixture) {
 			f.sharing("wants", "once")
@@ -200,8 +196,7 @@ func TestCreatedOnceByAnother(t *testing.T) {
 		}},
 		"it wanted it, and a third one does": {func(f *fixture) {
 			f.sharing("third", "once")
-			f.managed("wants", "a=1")
-			f.complete("wants")
+			f.apply("wants", "a=1")
 			f.secret("once", "2", "a!=1")
 			f.complete("once")
 			f.secret("wants", "2")
@@ -241,8 +236,7 @@ func TestCreatedOnceSettlesNoDoubt(t *testing.T) {
 	f.tellOfWrites()
 	drain := f.woken()
 	f.sharing("aaa", "zzz")
-	f.managed("once", "a!=1")
-	f.complete("once")
+	f.apply("once", "a!=1")
 	drain()
 	must.Equal(t, f.live("a").GetAnnotations()[resourcesv1alpha1.AnnotationOrigin], "n/zzz")
 	f.withoutSecret("aaa")
@@ -274,12 +268,9 @@ func TestCreatedOnceForTwo(t *testing.T) {
 		"released": {configMap("a", "1", released), true},
 	} {
 		t.Run(how, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("giver", "a!=1")
-			f.complete("giver")
+			f := newApplied(t, "giver", "a!=1")
 			f.restart("giver", "heir")
-			f.managed("heir", "a!=1")
-			f.complete("heir")
+			f.apply("heir", "a!=1")
 			must.Equal(t, f.inventory("giver")+", "+f.inventory("heir"), "a, a(planned)")
 			f.secret("giver", "2")
 			f.complete("giver")

@@ -43,13 +43,11 @@ func TestLeftByItsCreatorToWhoCreatesItOnce(t *testing.T) {
 				if how == "released" {
 					entry = "a=1"
 				}
-				f.managed("creator", entry)
-				f.complete("creator")
+				f.apply("creator", entry)
 				if restart {
 					f.restart("creator")
 				}
-				f.managed("other", "a!=1")
-				f.complete("other")
+				f.apply("other", "a!=1")
 				before := f.inventory("other")
 				if how == "kept at the end" {
 					f.edit("creator", func(mr *resourcesv1alpha1.ManagedResource) { keep := true; mr.Spec.KeepObjects = &keep })
@@ -116,9 +114,8 @@ func TestLeftThoughItsCreationIsNotOnRecord(t *testing.T) {
 			f.complete("creator")
 			f.secret("other", "2")
 			f.complete("other")
-			if _, there := f.target.value("a"); !there {
-				t.Error("it was left on purpose by the one that created it, and the other one has never written it; it was deleted")
-			}
+			expect.True(t, expect.OK(f.target.value("a")),
+				"it was left on purpose by the one that created it, and the other one has never written it; it was deleted")
 		})
 	}
 }
@@ -130,9 +127,7 @@ func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
 		for _, heirs := range [][]string{{"heir"}, {"heir", "last"}} {
 			for _, entry := range []string{"a!=1", "a=1"} {
 				t.Run(fmt.Sprint(lost, heirs, entry), func(t *testing.T) {
-					f := newFixture(t)
-					f.managed("giver", "a!=1")
-					f.complete("giver")
+					f := newApplied(t, "giver", "a!=1")
 					f.restart("giver")
 					for _, next := range heirs {
 						f.managed(next, entry)
@@ -171,12 +166,9 @@ func TestHandOverOfWhatWasCreatedOnce(t *testing.T) {
 // MRX-1: what was left by keepObjects stays, though somebody took its origin away, and one that has never written it drops it.
 func TestKeptAndWithoutItsOrigin(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("creator", "a=1")
-	f.complete("creator")
+	f := newApplied(t, "creator", "a=1")
 	f.restart("creator") // So that the next one's entry is planned.
-	f.managed("other", "a!=1")
-	f.complete("other")
+	f.apply("other", "a!=1")
 	f.edit("creator", func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.KeepObjects = ptr.To(true) })
 	f.must(f.source.Delete(f.ctx, f.get("creator")))
 	f.complete("creator")
@@ -193,12 +185,9 @@ func TestReleaseAndDrop(t *testing.T) {
 	for _, entries := range [][]string{{"a!=1", "a!=1"}, {"a=1", "a!=1"}, {"a!=1", "a=1"}} {
 		for _, first := range []string{"drops", "releases"} {
 			t.Run(fmt.Sprint(entries, first), func(t *testing.T) {
-				f := newFixture(t)
-				f.managed("drops", entries[0])
-				f.complete("drops")
+				f := newApplied(t, "drops", entries[0])
 				f.restart("drops")
-				f.managed("releases", entries[1])
-				f.complete("releases")
+				f.apply("releases", entries[1])
 				f.restart("drops", "releases")
 				second := map[string]string{"drops": "releases", "releases": "drops"}[first]
 				f.secret("drops", "2")
@@ -292,9 +281,8 @@ func TestOriginThatIsNotOnRecordGoes(t *testing.T) {
 					was := origin()
 					f.must(f.source.Delete(f.ctx, f.get("stays")))
 					f.complete("stays")
-					if _, there := f.target.value("a"); there {
-						t.Errorf("its origin was %s when the last one that had it went, and it is left behind for ever", was)
-					}
+					expect.False(t, expect.OK(f.target.value("a")),
+						"its origin was %s when the last one that had it went, and it is left behind for ever", was)
 				})
 			}
 		}
@@ -399,8 +387,7 @@ func TestLastInventoryIsTheOrigin(t *testing.T) {
 			f := newFixture(t)
 			f.tellOfWrites()
 			drain := f.woken()
-			f.managed("one", "a=1")
-			f.complete("one")
+			f.apply("one", "a=1")
 			if ignored {
 				f.setIgnored("one")
 				drain()
@@ -433,9 +420,7 @@ func TestLastInventoryIsTheOrigin(t *testing.T) {
 // An object is handed to a ManagedResource that another class has still to clean up, in whatever cluster: this instance has never had anything of it.
 func TestNotHandedToWhoWaitsForAnotherClass(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("giver", "a=1")
-	f.complete("giver")
+	f := newApplied(t, "giver", "a=1")
 	comes := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "comes", UID: types.UID("comes"), Generation: 1, Finalizers: []string{resourcesv1alpha1.FinalizerName + "-other"}},
 	}

@@ -28,9 +28,7 @@ func (f *fixture) rewrite(version, value string) {
 // TestEndlessRewritesOfTheSource: a Secret that changes twice a second is applied twenty times at once, then every ten
 // seconds, and the last content in the end; a requested run does not wait (MRB-56).
 func TestEndlessRewritesOfTheSource(t *testing.T) {
-	f := newFixture(t)
-	f.managed("m", "a=0")
-	f.complete("m")
+	f := newApplied(t, "m", "a=0")
 	applied, last, delayed := 0, "0", 0
 	for i := range 240 {
 		want := fmt.Sprint(i + 1)
@@ -70,9 +68,7 @@ func TestEndlessRewritesOfTheSource(t *testing.T) {
 
 // TestRepeatedRunsOfOneChange: runs that repeat a failed one are not counted as changes of the source (MRB-56).
 func TestRepeatedRunsOfOneChange(t *testing.T) {
-	f := newFixture(t)
-	f.managed("m", "a=0")
-	f.complete("m")
+	f := newApplied(t, "m", "a=0")
 	f.refuse("PUT", "a", 500)
 	f.rewrite("2", "1")
 	for range 2 * sourceBurst {

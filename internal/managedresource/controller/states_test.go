@@ -74,9 +74,7 @@ func TestStates_VersionsKnownToOthers(t *testing.T) {
 // MR-13: after a gap a Secret may have other data in a version that was read before, as in a restored source; the checksum is that of what it has.
 func TestVersionThatComesAgainAfterAGap(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=2")
-	f.complete("m")
+	f := newApplied(t, "m", "a=2")
 	want := *f.get("m").Status.SecretsDataChecksum
 	f.secret("m", "2", "a=1")
 	f.complete("m")

@@ -66,9 +66,7 @@ func TestStuckBefore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1", "b=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1", "b=1")
 			f.target.change("a", holdBy("x/y"))
 			f.secret("m", "2", "b=1")
 			_, _ = f.run("m")
@@ -85,9 +83,7 @@ func TestStuckBefore(t *testing.T) {
 // MRX-9: a negative duration means at once, in the second pass.
 func TestNegativeFinalizeAfter(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.change("a", holdBy("x/y"))
 	f.target.change("a", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
 	f.must(f.source.Delete(f.ctx, f.get("m")))
@@ -124,9 +120,7 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			f.target.change("a", tc.change)
 			f.refuse(tc.refuse, "a", http.StatusForbidden)
 			f.target.after = func(method, name string) int {
@@ -174,8 +168,7 @@ func TestRefusedDeletionsAreCheap(t *testing.T) {
 func TestApplyWhileDeletionPending(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *config.ManagedResourceControllerConfig) { c.ApplyWhileDeletionPending = ptr.To(true) })
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	f.target.change("b", holdBy("x/y"))
 	f.secret("m", "2", "a=2")
 	_, _ = f.run("m")
@@ -194,9 +187,7 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	f.refuse(http.MethodPut, "a", http.StatusForbidden)
 	f.secret("m", "3", "a=3")
 	_, _ = f.run("m")
-	if !strings.HasPrefix(f.condition("m"), "False/ApplyFailed") {
-		t.Errorf("it says %s", f.condition("m"))
-	}
+	expect.True(t, strings.HasPrefix(f.condition("m"), "False/ApplyFailed"), "it says %s", f.condition("m"))
 	written = nil
 	f.passMinute("m")
 	expect.Empty(t, written, "status writes in a minute in which the same failed")
@@ -207,9 +198,8 @@ func TestApplyWhileDeletionPending(t *testing.T) {
 	}
 	f.target.remove("b")
 	f.passMinute("m")
-	if !strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") || f.inventory("m") != "a" {
-		t.Errorf("the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
-	}
+	expect.True(t, strings.HasPrefix(f.condition("m"), "True/ApplySucceeded") && f.inventory("m") == "a",
+		"the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
 }
 
 // MRX-16: what a changed specification asks for of a terminating object is done at once.
@@ -229,17 +219,14 @@ func TestClaimsAskedForWhileTerminating(t *testing.T) {
 		_, err = f.run("one")
 		f.must(err)
 	}
-	if !s.has("DELETE claim") {
-		t.Errorf("20 s after it was asked for no claim is deleted, and the StatefulSet may go at any moment: %s; %s", s.log, f.condition("one"))
-	}
+	expect.True(t, s.has("DELETE claim"),
+		"20 s after it was asked for no claim is deleted, and the StatefulSet may go at any moment: %s; %s", s.log, f.condition("one"))
 }
 
 // MRX-14: who asks for a run has deletions looked at that were refused.
 func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.refuse(http.MethodDelete, "a", http.StatusForbidden)
 	f.secret("m", "2")
 	for range 5 {
@@ -252,18 +239,14 @@ func TestReconcileLooksAtRefusedDeletions(t *testing.T) {
 	f.refuse(http.MethodDelete, "a", 0)                                                          // The webhook is mended ...
 	f.annotate("m", resourcesv1alpha1.AnnotationOperation, resourcesv1alpha1.OperationReconcile) // ... and somebody asks for a look.
 	_, _ = f.run("m")
-	if _, there := f.target.value("a"); there {
-		t.Errorf("MRX-14: nobody has looked: %s", f.condition("m"))
-	}
+	expect.False(t, expect.OK(f.target.value("a")), "MRX-14: nobody has looked: %s", f.condition("m"))
 }
 
 // MRO-3: the messages about an object that could not be read, or written, to release it.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPatch} {
-		f := newFixture(t)
-		f.managed("m", "a=1")
-		f.complete("m")
+		f := newApplied(t, "m", "a=1")
 		f.refuse(method, "a", http.StatusForbidden)
 		f.manifests("m", "2", configMap("a", "1", "annotations: {resources.gardener.cloud/mode: Ignore}"))
 		_, err := f.run("m")
@@ -277,9 +260,7 @@ func TestReleaseFails(t *testing.T) {
 // MRX-9: finalizers go when their time is up, and not before.
 func TestFinalizersStayUntilTheirTimeIsUp(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("m", "a=1")
-	f.complete("m")
+	f := newApplied(t, "m", "a=1")
 	f.target.change("a", func(o *unstructured.Unstructured) {
 		o.SetFinalizers([]string{"x/y"})
 		setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "1h")(o)
@@ -354,9 +335,7 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 		"of a manifest that has them no more":  func(f *fixture) { f.secret("m", "2", "z=1") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1", "b=1", "c=1", "d=1", "e=1", "z=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1", "b=1", "c=1", "d=1", "e=1", "z=1")
 			f.watch()
 			f.awaitCovered("m")
 			f.target.change("a", holdBy("x/y"))
@@ -371,9 +350,7 @@ func TestGoneOnesAreCheapWhileOneIsStuck(t *testing.T) {
 			f.target.remove("a")
 			if name == "of a manifest that has them no more" {
 				f.passMinute("m")
-				if f.inventory("m") != "z" {
-					t.Errorf("the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
-				}
+				expect.True(t, f.inventory("m") == "z", "the inventory is %s, and it says %s", f.inventory("m"), f.condition("m"))
 				return
 			}
 			f.passMinute("m")
@@ -497,8 +474,7 @@ func TestAnOperationThatStaysAsksOnce(t *testing.T) {
 		return f.target.count(http.MethodGet) - before
 	}
 	once := func() { _, _ = f.run("m") }
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	f.target.change("a", holdBy("x/y"))
 	f.secret("m", "2", "b=1")
 	f.passMinute("m")

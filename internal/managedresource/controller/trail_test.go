@@ -74,8 +74,7 @@ func TestTrailOfDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	lines := f.logged()
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f.apply("m", "a=1", "b=1")
 	refused := true
 	f.target.hook(func(method, _ string) int {
 		if refused && method == http.MethodDelete {
@@ -101,11 +100,8 @@ func TestTrailOfDeletion(t *testing.T) {
 // TestTrailOfGivingUp: a run tells of an object that it hands over, and of finalizers that it removes.
 func TestTrailOfGivingUp(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.managed("two", "a=1")
-	f.complete("two")
-	f.managed("m", "a=1", "b=1")
-	f.complete("m")
+	f := newApplied(t, "two", "a=1")
+	f.apply("m", "a=1", "b=1")
 	f.target.change("b", holdBy("x/y"))
 	f.target.change("b", setAnnotation(resourcesv1alpha1.AnnotationFinalizeDeletionAfter, "-1s"))
 	before := len(f.traces())

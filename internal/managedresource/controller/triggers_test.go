@@ -77,9 +77,7 @@ func TestPredicate(t *testing.T) {
 			tc.before(before)
 			tc.after(after)
 			r := &Reconciler{Options: Options{Class: meta.NewClass(""), Tracker: objects.New()}}
-			if got := (&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
-				t.Errorf("got %t", got)
-			}
+			expect.Equal(t, (&Triggers{reconciler: r}).predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.want)
 		})
 	}
 }
@@ -142,9 +140,7 @@ func TestLateLooksTakeNothingFromWhatHasTheName(t *testing.T) {
 		"leaders": func(f *fixture) { f.states.contradicts(previous(f)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.managed("m", "a=1")
-			f.complete("m")
+			f := newApplied(t, "m", "a=1")
 			look(f)
 			owner := steps.OwnerOf(f.get("m"))
 			swept := f.states.applied()

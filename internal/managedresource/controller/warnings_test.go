@@ -31,16 +31,14 @@ func TestWarnings(t *testing.T) {
 	to, err := target.NewClient(&rest.Config{Host: server.URL, QPS: -1, WarningHandlerWithContext: cluster.NewWarnings(f.clock)}, server.Client(), target.NewMetrics(registry))
 	f.configure(func(o *Options) { o.Target = to })
 	f.must(err)
-	f.managed("m", "a=1", "b=2")
-	f.complete("m")
+	f.apply("m", "a=1", "b=2")
 	told := f.events()
 	for _, object := range []string{"n/a", "n/b"} {
 		want := `APIWarning: The API server drops fields of ConfigMap "` + object + `" that it does not know, or that are there twice: dta, metadata.lables`
 		expect.Equal(t, strings.Count(told, want), 1, "CCH-5, MRB-46: there is no Event %s among\n%s", want, told)
 	}
-	if strings.Count(told, "The API server warns about ConfigMap") != 1 || strings.Contains(told, "hunter2") {
-		t.Errorf("CCH-5, MRB-46: a text that comes twice is told once, and without the text:\n%s", told)
-	}
+	expect.True(t, strings.Count(told, "The API server warns about ConfigMap") == 1 && !strings.Contains(told, "hunter2"),
+		"CCH-5, MRB-46: a text that comes twice is told once, and without the text:\n%s", told)
 	families, err := registry.Gather()
 	f.must(err)
 	counted := map[string]float64{}

@@ -107,9 +107,8 @@ func TestRefusedInputNeedsLittleMemory(t *testing.T) {
 			if peak += uint64(stored); peak > maxRefused {
 				t.Errorf("peak %d MiB, want %d MiB at most", peak>>20, maxRefused>>20)
 			}
-			if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want) {
-				t.Errorf("got %d errors, the first of them %.300s, want one with %q", len(result.Errors), ErrorsMessage(result.Errors), tc.want)
-			}
+			expect.True(t, len(result.Errors) == 1 && strings.Contains(result.Errors[0].Error(), tc.want),
+				"got %d errors, the first of them %.300s, want one with %q", len(result.Errors), ErrorsMessage(result.Errors), tc.want)
 		})
 	}
 }
@@ -168,9 +167,8 @@ func TestBudgetIsForAllSecrets(t *testing.T) {
 				must.True(t, sources.Add(one) != last, "read on after Secret %d: %t", i, last)
 			}
 			result := decode(t, sources.All)
-			if len(result.Objects) != 0 || len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), tc.want) {
-				t.Errorf("got %d objects, %v", len(result.Objects), result.Errors)
-			}
+			expect.True(t, len(result.Objects) == 0 && len(result.Errors) == 1 && strings.Contains(result.Errors[0].Error(), tc.want),
+				"got %d objects, %v", len(result.Objects), result.Errors)
 		})
 	}
 }

@@ -314,9 +314,8 @@ func TestLastWordOfAFormerLeader(t *testing.T) {
 	f.must(f.queue.Start(t.Context(), queue))
 	f.run()
 	before := f.get()
-	if f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) || len(queue.after) > 0 {
-		t.Error("our own judgement is judged anew")
-	}
+	expect.True(t, !f.predicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) && len(queue.after) == 0,
+		"our own judgement is judged anew")
 	after := f.get()
 	after.Status.Conditions = slices.Clone(after.Status.Conditions)
 	for i := range after.Status.Conditions {

@@ -194,9 +194,7 @@ func TestExplain(t *testing.T) {
 			content, err := json.Marshal(report)
 			must.Succeed(t, err)
 			text := strings.ReplaceAll(string(content), `\u003e`, ">")
-			if report.State != tc.state || report.Found() != tc.found {
-				t.Errorf("CLI-10: state %s, found %t", report.State, report.Found())
-			}
+			expect.True(t, report.State == tc.state && report.Found() == tc.found, "CLI-10: state %s, found %t", report.State, report.Found())
 			for _, part := range tc.says {
 				expect.Contains(t, text, part, "CLI-10: no")
 			}

@@ -23,9 +23,8 @@ func TestTable_IsComplete(t *testing.T) {
 				t.Errorf("%v × %v has no row", phase, k)
 			}
 		}
-		if !slices.ContainsFunc(table, func(row transition) bool { return row.covers(phase) && row.to != stay && row.to != phase }) {
-			t.Errorf("%v is never left", phase)
-		}
+		expect.True(t, slices.ContainsFunc(table, func(row transition) bool { return row.covers(phase) && row.to != stay && row.to != phase }),
+			"%v is never left", phase)
 	}
 }
 
@@ -130,9 +129,7 @@ func TestBackOff_GrowsWithSupersededRuns(t *testing.T) {
 		command, _ := l.takes(RunBegins{}, RunSuperseded{}).Find(RequeueAfter)
 		pauses = append(pauses, command.After)
 	}
-	if pauses[0] != time.Millisecond || pauses[1] != 2*time.Millisecond || pauses[13] != 2048*time.Millisecond {
-		t.Errorf("%v", pauses)
-	}
+	expect.True(t, pauses[0] == time.Millisecond && pauses[1] == 2*time.Millisecond && pauses[13] == 2048*time.Millisecond, "%v", pauses)
 	l.takes(RunBegins{}, read("1"))
 	expect.Equal(t, l.Retry.Superseded, 0, "%+v", l.Retry)
 }

@@ -106,9 +106,7 @@ func TestResize_RestoresResourcesOfPods(t *testing.T) {
 				}
 			}
 			expect.Equal(t, got, c.want, "it gets")
-			if !unstructuredEqual(before, live) {
-				t.Error("the live Pod was changed")
-			}
+			expect.True(t, unstructuredEqual(before, live), "the live Pod was changed")
 		})
 	}
 	if Resize(fromYAML(t, "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}\n"), fromYAML(t, "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 2}\n")) != nil {

@@ -90,9 +90,8 @@ func TestRefused(t *testing.T) {
 func TestTentativeEntries(t *testing.T) {
 	record := resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{Name: "a", UID: "u"}}
 	entry := AsTentative(record)
-	if Tentative(&record) || !Tentative(&entry) {
-		t.Errorf("MR-30: the record is planned: %v, the planned entry: %v", Tentative(&record), Tentative(&entry))
-	}
+	expect.True(t, !Tentative(&record) && Tentative(&entry),
+		"MR-30: the record is planned: %v, the planned entry: %v", Tentative(&record), Tentative(&entry))
 	entry.FieldPath = ""
 	expect.DeepEqual(t, entry, record, "MR-30")
 }
@@ -120,9 +119,8 @@ func TestConditionChanges(t *testing.T) {
 			after, changed := c.before.With(now, c.change)
 			expect.Equal(t, changed, (c.transited || c.edited), "it is changed")
 			got := after.Get(same.Type)
-			if got.Status != c.change.Status || got.Reason != c.change.Reason || got.Message != c.change.Message || len(got.Codes) > 0 {
-				t.Errorf("got %+v", got)
-			}
+			expect.True(t, got.Status == c.change.Status && got.Reason == c.change.Reason && got.Message == c.change.Message && len(got.Codes) == 0,
+				"got %+v", got)
 			transited := got.LastTransitionTime.Time.Equal(now)
 			expect.True(t, transited == c.transited && got.LastUpdateTime.Time.Equal(now) == c.edited, "times: %+v", got)
 			if c.isNew == (len(after) == len(c.before)) || c.before.Status(same.Type) != "" == c.isNew {

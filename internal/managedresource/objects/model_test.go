@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is an API server with one object, as a model: what there is, at which version, and whether it is as it should be.
@@ -189,18 +190,14 @@ func TestModel(t *testing.T) {
 			if notify := len(w.history) == 0 && w.object != nil && snapshot.Present; notify && snapshot.Health.Unhealthy != fmt.Sprint(w.object.version) {
 				t.Fatalf("health of %+v, though all is reported, and it is %+v", snapshot, w.object)
 			}
-			if snapshot.OutOfSync && len(r.Progress(mr1).OutOfSync) == 0 {
-				t.Fatalf("out of sync, and no owner has to check it: %+v", snapshot)
-			}
+			must.False(t, snapshot.OutOfSync && len(r.Progress(mr1).OutOfSync) == 0, "out of sync, and no owner has to check it: %+v", snapshot)
 			if snapshot.RetryPartial && !snapshot.OutOfSync {
 				t.Fatalf("to be written again, and not out of sync: %+v", snapshot)
 			}
 			if snapshot.OutOfSync && len(answers) == 0 && len(r.drift) == 0 && !swept {
 				t.Fatalf("out of sync, and no subscriber was notified: %+v", snapshot)
 			}
-			if alone && len(r.drift) > 0 {
-				t.Fatalf("notified of drift, though nobody else changed it: %+v", snapshot)
-			}
+			must.False(t, alone && len(r.drift) > 0, "notified of drift, though nobody else changed it: %+v", snapshot)
 		}
 		restart()
 		alone = true
@@ -300,9 +297,7 @@ func TestModel(t *testing.T) {
 			if again := blind && rounds == 0; !again && (r.Get(cm.ID).InSync || looked && len(r.Progress(mr1).OutOfSync) == 0) {
 				break
 			}
-			if rounds > 2 {
-				t.Fatalf("there is no end: %+v, and it is %+v", r.Get(cm.ID), w.object)
-			}
+			must.True(t, rounds <= 2, "there is no end: %+v, and it is %+v", r.Get(cm.ID), w.object)
 			if w.object == nil || !w.object.ours {
 				w.write(true)
 			}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestModelOfOwners has three owners that track, run and leave at any time, with digests that do not change with the status, and late answers. The owner
@@ -78,9 +79,7 @@ func TestModelOfOwners(t *testing.T) {
 			if len(due) == 0 {
 				break
 			}
-			if round > 12 {
-				t.Fatalf("notified for ever: %+v %v", m.r.Get(cm.ID), m.queued)
-			}
+			must.True(t, round <= 12, "notified for ever: %+v %v", m.r.Get(cm.ID), m.queued)
 		}
 		writer := m.writer()
 		canRun := m.has[writer] && !m.failing[writer] || !m.has[writer] && slices.ContainsFunc(owners, func(o Owner) bool { return m.has[o] && !m.failing[o] })

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // scopeWatch is a watch of a scope: it sees the object while filter holds, and reports what it has not delivered yet from queue.
@@ -183,16 +184,14 @@ func TestModelOfScopes(t *testing.T) {
 		track(mr1, &plain)
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				if wronglyProven != "" {
-					t.Fatalf("%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Get(cm.ID), o)
-				}
+				must.True(t, wronglyProven == "",
+					"%s is taken for a proof of a restore, and there was none: %+v, and it is %+v", wronglyProven, r.Get(cm.ID), o)
 				f := r.Get(cm.ID)
 				if quiet() && f.InSync && !right() {
 					t.Fatalf("all watches cover, all is reported; it is verified, and is %+v: %+v", o, f)
 				}
-				if f.OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
-					t.Fatalf("out of sync, and no owner has to check it: %+v", f)
-				}
+				must.False(t, f.OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0,
+					"out of sync, and no owner has to check it: %+v", f)
 			},
 			"mr2 tracks":     func(t *rapid.T) { track(mr2, &refs[rapid.IntRange(0, len(refs)-1).Draw(t, "ref")]) },
 			"mr1 runs again": func(*rapid.T) { track(mr1, &plain) },

@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/healthcheck"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 var (
@@ -289,14 +290,11 @@ func TestMarkInSync_EndsOutOfSync(t *testing.T) {
 	r.MarkInSync(mr1, s)
 	expect.True(t, r.inSync(cm.ID, 3) && !r.inSync(cm.ID, 4), "verified against one desired state only")
 	r.Observe(sighting(cm, "u", "6", 0))
-	if len(r.Progress(mr1).OutOfSync) != 1 || r.inSync(cm.ID, 3) || !r.Get(cm.ID).OutOfSync {
-		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
-	}
+	expect.True(t, len(r.Progress(mr1).OutOfSync) == 1 && !r.inSync(cm.ID, 3) && r.Get(cm.ID).OutOfSync,
+		"out of sync: %v", r.Progress(mr1).OutOfSync)
 	s.ResourceVersion = "7"
 	r.MarkInSync(mr1, s)
-	if len(r.Progress(mr1).OutOfSync) != 0 || !r.inSync(cm.ID, 3) {
-		t.Errorf("out of sync: %v", r.Progress(mr1).OutOfSync)
-	}
+	expect.True(t, len(r.Progress(mr1).OutOfSync) == 0 && r.inSync(cm.ID, 3), "out of sync: %v", r.Progress(mr1).OutOfSync)
 	r.Track(mr1, nil)
 	expect.True(t, len(r.records) == 0 && len(r.Progress(mr1).Refs) == 0, "something is left")
 }
@@ -559,9 +557,7 @@ func TestListSession_FindsObjectDeletedInItsVersion(t *testing.T) {
 		differing := x.End().Differing
 		expect.Equal(t, len(differing) > 0, behind, "version %s: missing is %v", version, differing)
 		for _, difference := range differing {
-			if !r.Observe(difference) || !r.Get(cm.ID).Present || r.Observe(difference) {
-				t.Errorf("version %s: %+v", version, r.Get(cm.ID))
-			}
+			expect.True(t, r.Observe(difference) && r.Get(cm.ID).Present && !r.Observe(difference), "version %s: %+v", version, r.Get(cm.ID))
 		}
 	}
 }
@@ -593,9 +589,8 @@ func TestTracker_OutOfSyncHasAnOwner(t *testing.T) {
 			},
 			"it is kept by the other": func(t *rapid.T) { r.markKept(owner.Draw(t, "owner"), next(t)) },
 			"": func(t *rapid.T) {
-				if r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0 {
-					t.Fatal("it is out of sync, and no owner has to check it")
-				}
+				must.False(t, r.Get(cm.ID).OutOfSync && len(r.Progress(mr1).OutOfSync)+len(r.Progress(mr2).OutOfSync) == 0,
+					"it is out of sync, and no owner has to check it")
 			},
 		})
 		if !r.Get(cm.ID).OutOfSync {

@@ -150,12 +150,10 @@ func TestPlan_RecordsObjectsInTheirScope(t *testing.T) {
 func TestPlan_RefusesImpossibleObjects(t *testing.T) {
 	for _, name := range []string{"a/b", "..", "50%"} {
 		p := plan(t, object("v1", "ConfigMap", "'"+name+"'", ""), nil)
-		if len(p.Errors) != 1 || len(p.Inventory) != 0 || !strings.Contains(p.Errors[0].Error(), "metadata.name") {
-			t.Errorf("%q: errors %v, inventory %v", name, p.Errors, p.Inventory)
-		}
-		if CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name}) {
-			t.Errorf("%q can't exist", name)
-		}
+		expect.True(t, len(p.Errors) == 1 && len(p.Inventory) == 0 && strings.Contains(p.Errors[0].Error(), "metadata.name"),
+			"%q: errors %v, inventory %v", name, p.Errors, p.Inventory)
+		expect.False(t, CanExist(&corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "n", Name: name}),
+			"%q can't exist", name)
 	}
 	for _, ref := range []corev1.ObjectReference{{}, {APIVersion: "a/b/c", Kind: "K", Name: "n"}, {APIVersion: "v1", Kind: "K", Name: "n", Namespace: "a/b"}} {
 		expect.False(t, CanExist(&ref), "%v can't exist", ref)
@@ -354,9 +352,8 @@ func TestPlan_IsStable(t *testing.T) {
 		manifests := generate("after")
 		first := NewPlan(decodeIt(manifests), before.Inventory, options)
 		second := NewPlan(decodeIt(manifests), first.Inventory, options)
-		if len(second.Delete) > 0 || keys(first.Inventory) != keys(second.Inventory) {
-			t.Fatalf("not stable: deletes %s, inventory %s, then %s", keys(second.Delete), keys(first.Inventory), keys(second.Inventory))
-		}
+		must.True(t, len(second.Delete) == 0 && keys(first.Inventory) == keys(second.Inventory),
+			"not stable: deletes %s, inventory %s, then %s", keys(second.Delete), keys(first.Inventory), keys(second.Inventory))
 		// Nothing that was there is forgotten: it is deleted, or still in the inventory.
 		for _, ref := range before.Inventory {
 			key := objects.IDOfEntry(&ref).String()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/managedresource/objects"
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // TestPropertyOnlyThePresentFollowerIsHeeded interleaves what followers of a scope tell, those that were given up included, with restores: the
@@ -64,9 +65,8 @@ func TestPropertyOnlyThePresentFollowerIsHeeded(t *testing.T) {
 			case "follow":
 				followers, present = append(followers, a.follows(func() {})), true
 			}
-			if a.covers() != covered || a.version() != version {
-				t.Fatalf("covers %t at %q, want %t at %q", a.covers(), a.version(), covered, version)
-			}
+			must.True(t, a.covers() == covered && a.version() == version,
+				"covers %t at %q, want %t at %q", a.covers(), a.version(), covered, version)
 		}
 	})
 }

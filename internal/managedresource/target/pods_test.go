@@ -70,13 +70,10 @@ func TestPodsOfDeploymentThatIsCreatedOnce(t *testing.T) {
 	r.pod("old", "rs", theirs, nil)
 	r.follow(t)
 	assessment, err := r.assessor.Assess(t.Context(), r.refs)
-	if err != nil || assessment.Covered || assessment.UnlabelledLive != 1 || assessment.PodsLeft != 1 {
-		t.Fatalf("with an old Pod the assessment is %+v, %v", assessment, err)
-	}
+	must.True(t, err == nil && !assessment.Covered && assessment.UnlabelledLive == 1 && assessment.PodsLeft == 1,
+		"with an old Pod the assessment is %+v, %v", assessment, err)
 	r.delete(podKind, "n", "old")
-	if got := r.progressing(t); got != "False" {
-		t.Fatalf("without the old Pod Progressing is %s", got)
-	}
+	must.Equal(t, r.progressing(t), "False", "without the old Pod Progressing")
 	before := r.count("list", "get")
 	assessment, err = r.assessor.Assess(t.Context(), r.refs)
 	if err != nil || !assessment.Covered || assessment.UnlabelledLive != 0 || r.count("list", "get") != before {

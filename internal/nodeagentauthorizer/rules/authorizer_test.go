@@ -490,7 +490,6 @@ func TestLog(t *testing.T) {
 	a := &Authorizer{View: fixture(), ByMachine: true, Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	decided(a, ask(t, "foo-machine get nodes foo-node"))
 	decided(a, ask(t, "foo-machine get nodes other-node"))
-	if len(lines) != 1 || !strings.Contains(lines[0], `"msg"="Denied"`) || !strings.Contains(lines[0], `"name"="other-node"`) {
-		t.Errorf("OBS-7: got %q", lines)
-	}
+	expect.True(t, len(lines) == 1 && strings.Contains(lines[0], `"msg"="Denied"`) && strings.Contains(lines[0], `"name"="other-node"`),
+		"OBS-7: got %q", lines)
 }

@@ -101,7 +101,6 @@ func TestShadowCounted(t *testing.T) {
 	families, err := registry.Gather()
 	expect.True(t, err == nil && len(families) == 1 && families[0].GetMetric()[0].GetCounter().GetValue() == 1,
 		"SHD-2: got %v, %v", families, err)
-	if len(lines) != 1 || !strings.Contains(lines[0], `"rule"="NA-9"`) || !strings.Contains(lines[0], `"client"="node-agent"`) {
-		t.Errorf("SHD-3: got %q", lines)
-	}
+	expect.True(t, len(lines) == 1 && strings.Contains(lines[0], `"rule"="NA-9"`) && strings.Contains(lines[0], `"client"="node-agent"`),
+		"SHD-3: got %q", lines)
 }

@@ -154,8 +154,6 @@ func TestNotRead(t *testing.T) {
 func (f *folder) awaitPeriod() {
 	f.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !f.clock.HasWaiters(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.t.Fatal("nobody waits for the next period")
-		}
+		must.False(f.t, time.Now().After(deadline), "nobody waits for the next period")
 	}
 }

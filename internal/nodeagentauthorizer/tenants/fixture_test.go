@@ -107,17 +107,13 @@ func (f *folder) wantBegun(when string, n int, serving ...int) {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.begun) != n {
-		f.t.Fatalf("%s: %d began to serve, want %d", when, len(f.begun), n)
-	}
+	must.True(f.t, len(f.begun) == n, "%s: %d began to serve, want %d", when, len(f.begun), n)
 	on := map[int]bool{}
 	for _, i := range serving {
 		on[i] = true
 	}
 	for i, s := range f.begun {
-		if s.ended() == on[i+1] {
-			f.t.Errorf("%s: the one of %s that began as number %d ended: %v", when, s.name, i+1, s.ended())
-		}
+		expect.True(f.t, s.ended() != on[i+1], "%s: the one of %s that began as number %d ended: %v", when, s.name, i+1, s.ended())
 	}
 }
 

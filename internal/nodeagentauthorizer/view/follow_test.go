@@ -208,9 +208,7 @@ func TestEveryKindIsFollowed(t *testing.T) {
 		s.sendObject(t, resource, "DELETED", object)
 	}
 	eventually(t, "NA-11: deleted", all("1", false))
-	if !all("2", true)() {
-		t.Errorf("NA-11: of the others there are %v", known("2"))
-	}
+	expect.True(t, all("2", true)(), "NA-11: of the others there are %v", known("2"))
 	s.sendObject(t, "pods", "ADDED", map[string]any{"metadata": named("default", "odd", nil), "spec": map[string]any{"nodeName": 5}})
 	eventually(t, "OBS-7: counted as undecodable", func() bool {
 		return samples(t, registry, "espalier_node_agent_authorizer_undecodable_objects_total")["Pod"] >= 1

@@ -132,26 +132,19 @@ type protobufServer struct {
 
 func (s *protobufServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	if !strings.HasPrefix(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf") {
-		s.t.Errorf("%s is asked for as %q", resource, r.Header.Get("Accept"))
-	}
+	expect.True(s.t, strings.HasPrefix(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf"),
+		"%s is asked for as %q", resource, r.Header.Get("Accept"))
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
 	send := func(event, apiVersion, kind string, message []byte) {
 		object, err := gardenproto.Object(apiVersion, kind, message)
-		if err != nil {
-			s.t.Error(err)
-		}
+		expect.Succeed(s.t, err)
 		frame, err := gardenproto.Event(event, object)
-		if err != nil {
-			s.t.Error(err)
-		}
+		expect.Succeed(s.t, err)
 		_, _ = w.Write(frame)
 	}
 	message := func(c map[string]any) []byte {
 		m, err := s.encoder.Message(c)
-		if err != nil {
-			s.t.Error(err)
-		}
+		expect.Succeed(s.t, err)
 		return m
 	}
 	for _, c := range s.objects[resource] {
@@ -223,9 +216,8 @@ func TestUndecodableFrames(t *testing.T) {
 	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "bad.ca-cluster"}, bad).Known || g.Check(bad, relation.SeedVertex("a")).Reached {
 		t.Error("B-8: of the bad one counts what follows from its name, and nothing else")
 	}
-	if !g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "good.ca-cluster"}, relation.SeedVertex("a")).Reached {
-		t.Error("B-8: the good one does not count")
-	}
+	expect.True(t, g.Check(graph.Vertex{Kind: relation.Secret, Namespace: "n", Name: "good.ca-cluster"}, relation.SeedVertex("a")).Reached,
+		"B-8: the good one does not count")
 	got, err := value(t, registry, "graph_undecodable_total", "Shoot")
 	expect.True(t, err == nil && got == 1, "graph_undecodable_total: got %v, %v", got, err)
 }

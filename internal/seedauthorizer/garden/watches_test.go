@@ -159,9 +159,8 @@ func TestContact(t *testing.T) {
 	})
 	quietClock.Step(11 * time.Minute)
 	err := quiet.Contact(10 * time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "Namespace for 11m0s") || !strings.Contains(err.Error(), "Shoot for 11m0s") {
-		t.Errorf("after eleven minutes: %v", err)
-	}
+	expect.True(t, err != nil && strings.Contains(err.Error(), "Namespace for 11m0s") && strings.Contains(err.Error(), "Shoot for 11m0s"),
+		"after eleven minutes: %v", err)
 	expect.Succeed(t, quiet.Contact(0), "0 means never")
 	clock.Step(90 * time.Second)
 	got, err := value(t, registry, "graph_last_contact_seconds", "Shoot")

@@ -92,9 +92,8 @@ func TestPropertyOfMissingLinks(t *testing.T) {
 			start, managed := gardengen.One(g, gardengen.Universe()), g.IntN(4) == 0
 			found := table.Missing(state.Graph, start, sink, managed)
 			if reached(state.Graph, start, sink, managed) {
-				if len(found) > 0 {
-					t.Fatalf("seed %d: %s leads to %s, and %d sets are missing", seed, relation.Schema.String(start), relation.Schema.String(sink), len(found))
-				}
+				must.True(t, len(found) == 0,
+					"seed %d: %s leads to %s, and %d sets are missing", seed, relation.Schema.String(start), relation.Schema.String(sink), len(found))
 				continue
 			}
 			for _, c := range found {
@@ -118,9 +117,8 @@ func holds(t *testing.T, g *graph.Graph, c relation.Candidate, start, sink graph
 		text += relation.Schema.String(l.From) + " -> " + relation.Schema.String(l.To) + " (" + l.Row.ID + ") "
 	}
 	undo := with(g, c.Links, -1)
-	if !reached(g, start, sink, managed) {
-		t.Fatalf("%s does not lead to %s (managed %t) with %s", relation.Schema.String(start), relation.Schema.String(sink), managed, text)
-	}
+	must.True(t, reached(g, start, sink, managed),
+		"%s does not lead to %s (managed %t) with %s", relation.Schema.String(start), relation.Schema.String(sink), managed, text)
 	undo()
 	for without := range c.Links {
 		undo := with(g, c.Links, without)

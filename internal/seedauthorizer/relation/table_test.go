@@ -34,9 +34,8 @@ func TestRanks(t *testing.T) {
 			}
 		}
 	}
-	if len(Schema.Names) != int(numberOfKinds) || len(Schema.Ranks) != int(numberOfKinds) || numberOfKinds != 26 {
-		t.Errorf("there are %d kinds, %d names and %d ranks, want 26 (6.1)", numberOfKinds, len(Schema.Names), len(Schema.Ranks))
-	}
+	expect.True(t, len(Schema.Names) == int(numberOfKinds) && len(Schema.Ranks) == int(numberOfKinds) && numberOfKinds == 26,
+		"there are %d kinds, %d names and %d ranks, want 26 (6.1)", numberOfKinds, len(Schema.Names), len(Schema.Ranks))
 }
 
 // TestEveryReferenceIsFollowed walks the types of the slices: whatever they read is followed by a row, or listed with a reason.
@@ -220,9 +219,7 @@ func TestPropertyOfEvents(t *testing.T) {
 		everything := func(graph.Vertex) bool { return true }
 		got, _ := g.Graph.Neighbourhoods(everything, graph.Bounds{})
 		want, _ := again.Graph.Neighbourhoods(everything, graph.Bounds{})
-		if !reflect.DeepEqual(got, want) {
-			r.Fatalf("B-13: got %v\nwant %v", got, want)
-		}
+		must.True(r, reflect.DeepEqual(got, want), "B-13: got %v\nwant %v", got, want)
 		// Nothing of an object that is gone is kept.
 		if got, want := g.remembered(), again.remembered(); got != want {
 			r.Fatalf("B-13: got %s, want %s", got, want)

@@ -203,9 +203,8 @@ func TestDryRunsAndCollections(t *testing.T) {
 		log.Add(auditgen.Operator("deletecollection shoots"+core+" garden-dev/", list))
 		log.Add(get.But())
 	})
-	if r.Total != 0 || r.Undecided != 0 || r.Decided != 3 || r.Followed != (auditlog.Followed{Writes: 3, Unlisted: 2}) {
-		t.Errorf("RPL-10: %d undecided of %d, %+v: %q", r.Undecided, r.Decided, r.Followed, cells(r))
-	}
+	expect.True(t, r.Total == 0 && r.Undecided == 0 && r.Decided == 3 && r.Followed == (auditlog.Followed{Writes: 3, Unlisted: 2}),
+		"RPL-10: %d undecided of %d, %+v: %q", r.Undecided, r.Decided, r.Followed, cells(r))
 }
 
 // TestLongRequests: a watch is decided by the graph of its start, once; where the log does not have that, a difference is undecided.
@@ -238,9 +237,8 @@ func TestLongRequests(t *testing.T) {
 			}
 			log.Add(end)
 		})
-		if r.Decided != c.decided || r.Undecided != c.undecided || r.Total != c.different {
-			t.Errorf("%s: %d decided, %d undecided: %q", name, r.Decided, r.Undecided, cells(r))
-		}
+		expect.True(t, r.Decided == c.decided && r.Undecided == c.undecided && r.Total == c.different,
+			"%s: %d decided, %d undecided: %q", name, r.Decided, r.Undecided, cells(r))
 	}
 }
 

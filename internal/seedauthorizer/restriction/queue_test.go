@@ -65,9 +65,8 @@ func TestReads_WaitByClient(t *testing.T) {
 				c.object = "{}"
 			}
 			response := respond(decide, ask(t, c.question, c.object))
-			if response.Result.Code != c.code || len(reader.read) != c.reads {
-				t.Errorf("code %d (%s) after %d reads, want %d after %d", response.Result.Code, response.Result.Message, len(reader.read), c.code, c.reads)
-			}
+			expect.True(t, response.Result.Code == c.code && len(reader.read) == c.reads,
+				"code %d (%s) after %d reads, want %d after %d", response.Result.Code, response.Result.Message, len(reader.read), c.code, c.reads)
 			got := strings.Join(queue.Seen, ", ")
 			expect.Equal(t, got, c.waits, "the reads of %q wait", got)
 		})

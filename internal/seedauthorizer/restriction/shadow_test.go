@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
 	"github.com/espalier-project/espalier/internal/endpoint/authorization"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/builders"
 )
 
@@ -51,15 +52,12 @@ func TestShadow(t *testing.T) {
 				r.OldObject.Raw = c.old.JSON()
 			}
 			response := respond(h.Decide, r)
-			if response.Allowed != c.allowed || response.AuditAnnotations[admission.ShadowRefuses] != c.want {
-				t.Errorf("got %v with annotations %v, want %v with %q", response.Allowed, response.AuditAnnotations, c.allowed, c.want)
-			}
+			expect.True(t, response.Allowed == c.allowed && response.AuditAnnotations[admission.ShadowRefuses] == c.want,
+				"got %v with annotations %v, want %v with %q", response.Allowed, response.AuditAnnotations, c.allowed, c.want)
 			if got := strings.Join(lines, "\n"); c.logged == "" && got != "" || !strings.Contains(got, c.logged) {
 				t.Errorf("SHD-3: got the log %q, want %q", got, c.logged)
 			}
-			if len(reader.read) > 0 && c.allowed {
-				t.Errorf("it reads %v", reader.read)
-			}
+			expect.False(t, len(reader.read) > 0 && c.allowed, "it reads %v", reader.read)
 		})
 	}
 }

@@ -457,9 +457,8 @@ func TestExplain_NamesRuleStepAndLinks(t *testing.T) {
 		t.Errorf("a refusal: got %+v", e)
 	}
 	e = a.Explain(context.Background(), ask(t, "gardenlet get cloudprofiles own"))
-	if e.Decision != "Allow" || strings.Join(e.Path, " ") != "CloudProfile:own Seed:seed" || e.Client != "gardenlet" {
-		t.Errorf("a path: got %+v", e)
-	}
+	expect.True(t, e.Decision == "Allow" && strings.Join(e.Path, " ") == "CloudProfile:own Seed:seed" && e.Client == "gardenlet",
+		"a path: got %+v", e)
 	e = a.Explain(context.Background(), ask(t, "gardenlet get exposureclasses x"))
 	if len(e.Missing) != 1 || e.Missing[0] != "ExposureClass:x -> Shoot:n/own (GE-48: spec.exposureClassName of the Shoot)" || e.Candidates[0].Links[0].Writer != "members of the project" {
 		t.Errorf("an unknown vertex: got %+v", e)

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-project/espalier/internal/seedauthorizer/relation"
 	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/gen/gardengen"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // propertyClient is a client of drawn gardens, and the authorizer that decides about it.
@@ -104,9 +105,8 @@ func TestPropertyOfUnseen(t *testing.T) {
 			if checked++; want {
 				allowed++
 			}
-			if got != want {
-				t.Fatalf("seed %d: %s of %s: %v when it is looked up, %v after its event", seed, question, relation.Schema.String(self), got, want)
-			}
+			must.True(t, got == want,
+				"seed %d: %s of %s: %v when it is looked up, %v after its event", seed, question, relation.Schema.String(self), got, want)
 		}
 	}
 	expect.True(t, allowed >= checked/20, "only %d of %d are allowed: the gardens say little", allowed, checked)

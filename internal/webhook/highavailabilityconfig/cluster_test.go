@@ -2,7 +2,6 @@ package highavailabilityconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -14,6 +13,7 @@ import (
 
 	config "github.com/espalier-project/espalier/api/config/resourcemanager/v1alpha1"
 	"github.com/espalier-project/espalier/internal/endpoint/admission"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 // cluster is a target with the namespace "n".
@@ -31,10 +31,7 @@ func (c cluster) read(kind string) error {
 	if c.reads != nil {
 		*c.reads = append(*c.reads, kind)
 	}
-	if c.broken == kind {
-		return errors.New("away")
-	}
-	return nil
+	return expect.Holds(c.broken != kind, "away")
 }
 
 func (c cluster) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

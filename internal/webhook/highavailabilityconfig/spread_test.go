@@ -164,9 +164,7 @@ func TestConstraints(t *testing.T) {
 			spec := specOf(t, zonal, plain, workloadOf(c.kind, nil, nil, fmt.Sprintf(`{"replicas":%d,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"topologySpreadConstraints":[%s]}}}`, c.replicas, c.before)))
 			var got []string
 			for _, constraint := range spec.Template.Spec.TopologySpreadConstraints {
-				if constraint.MaxSkew == 34 && c.replicas > 1 || constraint.MaxSkew == 56 {
-					t.Errorf("%s was not replaced", constraint.TopologyKey)
-				}
+				expect.False(t, constraint.MaxSkew == 34 && c.replicas > 1 || constraint.MaxSkew == 56, "%s was not replaced", constraint.TopologyKey)
 				got = append(got, fmt.Sprintf("%s%v", constraint.TopologyKey, constraint.MatchLabelKeys))
 			}
 			expect.Equal(t, strings.Join(got, " "), c.want, "got %v", got)

@@ -49,9 +49,8 @@ func TestShoots(t *testing.T) {
 		want.Spec.Kubernetes, want.Status.AdvertisedAddresses = whole.Spec.Kubernetes, whole.Status.AdvertisedAddresses
 		expect.DeepEqual(t, x.Shoots(c.kind, "n", "x"), []*gardencorev1beta1.Shoot{want}, "%s: -want, +got", name)
 		other := relation.Secret + relation.ConfigMap - c.kind
-		if len(x.Shoots(other, "n", "x")) > 0 || len(x.Shoots(c.kind, "m", "x")) > 0 || len(x.Shoots(c.kind, "n", "")) > 0 {
-			t.Errorf("%s: the Shoot is found by what it does not name", name)
-		}
+		expect.True(t, len(x.Shoots(other, "n", "x")) == 0 && len(x.Shoots(c.kind, "m", "x")) == 0 && len(x.Shoots(c.kind, "n", "")) == 0,
+			"%s: the Shoot is found by what it does not name", name)
 		x.Set(shoot(t, "web", `{"auditConfig":{"auditPolicy":{}}}`))
 		expect.Equal(t, len(x.shoots.values)+len(x.shoots.references), 0, "%s: a Shoot without references is kept", name)
 	}

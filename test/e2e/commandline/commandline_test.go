@@ -66,9 +66,7 @@ func run(t *testing.T, name string, environment []string, arguments ...string) r
 	command.Stdout, command.Stderr = &out, &errOut
 	command.Env = append(os.Environ(), environment...)
 	_ = command.Run()
-	if command.ProcessState == nil {
-		t.Fatalf("%s does not start", name)
-	}
+	must.True(t, command.ProcessState != nil, "%s does not start", name)
 	return result{command.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
@@ -135,9 +133,8 @@ func TestTakeoverFaults(t *testing.T) {
 			{[]string{"--dry-run", "-o=table"}, "Error: invalid argument \"table\" for \"-o, --output\" flag: want json or yaml\n"},
 		} {
 			got := run(t, name, []string{"KUBECONFIG=" + write(t, "")}, append([]string{"takeover"}, tc.arguments...)...)
-			if got.code != 2 || !strings.HasPrefix(got.stderr, tc.stderr) {
-				t.Errorf("CLI-8 %s %v: exit code %d, stdout %s, stderr %s", name, tc.arguments, got.code, got.stdout, got.stderr)
-			}
+			expect.True(t, got.code == 2 && strings.HasPrefix(got.stderr, tc.stderr),
+				"CLI-8 %s %v: exit code %d, stdout %s, stderr %s", name, tc.arguments, got.code, got.stdout, got.stderr)
 		}
 	}
 }
@@ -259,13 +256,9 @@ func rendered(t *testing.T, page string) {
 func TestManPages(t *testing.T) {
 	for _, name := range append(slices.Collect(maps.Keys(kinds)), harness.Client) {
 		dir := t.TempDir()
-		if got := run(t, name, nil, "man", "--dir="+dir); got != (result{}) {
-			t.Fatalf("%+v", got)
-		}
+		must.Equal(t, run(t, name, nil, "man", "--dir="+dir), (result{}))
 		pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-		if err != nil || len(pages) < 4 {
-			t.Fatalf("%s: %v %v", name, pages, err)
-		}
+		must.True(t, err == nil && len(pages) >= 4, "%s: %v %v", name, pages, err)
 		for _, page := range pages {
 			rendered(t, page)
 		}

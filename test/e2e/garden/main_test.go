@@ -58,9 +58,7 @@ func object(t *testing.T, identity, fields string) *unstructured.Unstructured {
 	if fields != "" {
 		must.Succeed(t, yaml.Unmarshal([]byte(fields), &o.Object))
 	}
-	if versions[kind] == "" {
-		t.Fatalf("no version of %s", kind)
-	}
+	must.True(t, versions[kind] != "", "no version of %s", kind)
 	o.SetAPIVersion(versions[kind])
 	o.SetKind(kind)
 	if namespace, rest, found := strings.Cut(name, "/"); found {

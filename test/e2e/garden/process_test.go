@@ -257,10 +257,7 @@ func TestScopes(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(answer, want) {
-				return fmt.Errorf("got %s, want %s", answer, want)
-			}
-			return nil
+			return expect.Holds(strings.Contains(answer, want), "got %s, want %s", answer, want)
 		})
 	}
 }

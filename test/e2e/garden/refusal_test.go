@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-project/espalier/test/env/cluster"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 	"github.com/espalier-project/espalier/test/must"
 )
 
@@ -103,9 +104,7 @@ func reorder(t *testing.T) {
 	var configuration map[string]any
 	must.Succeed(t, yaml.Unmarshal(before, &configuration))
 	authorizers := configuration["authorizers"].([]any)
-	if len(authorizers) != 3 {
-		t.Fatalf("authorizers are %v", authorizers)
-	}
+	must.True(t, len(authorizers) == 3, "authorizers are %v", authorizers)
 	// webhook is a copy of the SeedAuthorizer's row, for users of an expression.
 	webhook := func(name, users string) (map[string]any, map[string]any) {
 		text, err := yaml.Marshal(authorizers[1])
@@ -171,10 +170,7 @@ func TestGuardedDebugPage(t *testing.T) {
 				return err
 			}
 			_ = response.Body.Close()
-			if response.StatusCode != want {
-				return fmt.Errorf("got %s", response.Status)
-			}
-			return nil
+			return expect.Holds(response.StatusCode == want, "got %s", response.Status)
 		})
 	}
 }

@@ -228,9 +228,7 @@ func TestManagedSeed(t *testing.T) {
 func TestOthers(t *testing.T) {
 	cl, err := suite.As("somebody", "people")
 	must.Succeed(t, err)
-	if err := forbidden(do(t.Context(), cl, "get", object(t, "Secret default/x", "")), `User "somebody" cannot get resource "secrets"`); err != nil {
-		t.Error(err)
-	}
+	expect.Succeed(t, forbidden(do(t.Context(), cl, "get", object(t, "Secret default/x", "")), `User "somebody" cannot get resource "secrets"`))
 	secret := &corev1.Secret{}
 	secret.GenerateName, secret.Namespace = "made-by-admin-", "default"
 	expect.Succeed(t, suite.Client.Create(t.Context(), secret), "SeedRestriction stands in the administrator's way")

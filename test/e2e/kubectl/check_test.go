@@ -13,9 +13,8 @@ func TestManifests(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, "all", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: "+ns+"}\nstringData: {password: loud}\n")
 	got := ask(t, "manifests", "MR/all", "-n", ns)
-	if got.code != 0 || !strings.Contains(got.stdout, "\n  password: '***'\n") || strings.Contains(got.stdout, "loud") {
-		t.Errorf("CLI-53: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	expect.True(t, got.code == 0 && strings.Contains(got.stdout, "\n  password: '***'\n") && !strings.Contains(got.stdout, "loud"),
+		"CLI-53: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	if got = ask(t, "tree", "-n", ns, "-l", "none=such", "-o", "jsonpath={[*].name}"); got.code != 0 || got.stdout != "" {
 		t.Errorf("CLI-52: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}

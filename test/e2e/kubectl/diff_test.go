@@ -41,9 +41,8 @@ func TestDiff(t *testing.T) {
 	apply(t, ns, "all", all)
 	edit(t, "apps/v1", "Deployment", ns, "scaled", `{"spec": {"replicas": 3}}`) // An autoscaler has them.
 	got := ask(t, "diff", "all", "-n", ns)
-	if got.code != 0 || got.stdout != "" || got.stderr != "" {
-		t.Fatalf("CLI-12: nothing is to be done: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	must.True(t, got.code == 0 && got.stdout == "" && got.stderr == "",
+		"CLI-12: nothing is to be done: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	t.Logf("12 objects: %d requests, %s", len(got.requests), got.took)
 
 	edit(t, "v1", "ConfigMap", ns, "edited", `{"data": {"a": "x", "c": null}}`)

@@ -143,9 +143,8 @@ func TestWhy(t *testing.T) {
 			if report.Owner != nil {
 				proof = report.Owner.Proof
 			}
-			if got.code != tc.code || report.State != tc.state || proof != tc.proof || strings.Join(paths, " ") != tc.paths {
-				t.Errorf("CLI-10: exit code %d, %s by %q, differs at %v\n%s%s", got.code, report.State, proof, paths, got.stdout, got.stderr)
-			}
+			expect.True(t, got.code == tc.code && report.State == tc.state && proof == tc.proof && strings.Join(paths, " ") == tc.paths,
+				"CLI-10: exit code %d, %s by %q, differs at %v\n%s%s", got.code, report.State, proof, paths, got.stdout, got.stderr)
 			expect.True(t, len(got.requests) <= 10, "CLI-10: %d requests: %v", len(got.requests), got.requests)
 			if strings.Contains(got.stdout, "hush") || strings.Contains(got.stdout, "bG91ZA") || strings.Contains(got.stdout, "aHVzaA") {
 				t.Errorf("CLI-10: the value of a Secret is in\n%s", got.stdout)

@@ -226,10 +226,7 @@ func TestReasonOfADenial(t *testing.T) {
 				if err := shoot.Client.Create(t.Context(), asked); err != nil {
 					return err
 				}
-				if asked.Status != c.want {
-					return fmt.Errorf("got %+v, want %+v", asked.Status, c.want)
-				}
-				return nil
+				return expect.Holds(asked.Status == c.want, "got %+v, want %+v", asked.Status, c.want)
 			}))
 		})
 	}
@@ -372,10 +369,7 @@ func TestProcess(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(answer, `"denied":true,"evaluationError":"503 not synced yet"`) {
-			return fmt.Errorf("got %s", answer)
-		}
-		return nil
+		return expect.Holds(strings.Contains(answer, `"denied":true,"evaluationError":"503 not synced yet"`), "got %s", answer)
 	}); err != nil {
 		t.Errorf("AE-26: %v", err)
 	}

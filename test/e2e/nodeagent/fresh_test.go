@@ -33,9 +33,7 @@ func TestFreshMachine(t *testing.T) {
 	must.Succeed(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("C9: the informer failed: %v", err) }))
 	done, failed := make(chan struct{}), make(chan struct{})
 	go func() { defer close(failed); informer.Run(done) }()
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		t.Fatal("C9: never synced")
-	}
+	must.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced), "C9: never synced")
 	must.Succeed(t, shoot.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fresh-node", Labels: map[string]string{corev1.LabelHostname: "fresh-node"}}}))
 	must.Succeed(t, harness.Poll(ctx, patience, func() error {
 		if _, found, err := informer.GetStore().GetByKey("fresh-node"); err != nil || !found {

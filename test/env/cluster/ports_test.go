@@ -12,9 +12,7 @@ func TestFreePortsAreGivenOnce(t *testing.T) {
 		ports, err := FreePorts(3)
 		must.Succeed(t, err)
 		for _, port := range ports {
-			if seen[port] || port < firstPort || port >= lastPort {
-				t.Fatalf("%d, after %v", port, seen)
-			}
+			must.True(t, !seen[port] && port >= firstPort && port < lastPort, "%d, after %v", port, seen)
 			seen[port] = true
 		}
 	}

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const (
@@ -181,8 +183,5 @@ func Probe(ctx context.Context, probe *corev1.Probe, address string) error {
 		return err
 	}
 	_ = response.Body.Close()
-	if response.StatusCode < 200 || response.StatusCode > 399 {
-		return fmt.Errorf("%s answers %d", probe.HTTPGet.Path, response.StatusCode)
-	}
-	return nil
+	return expect.Holds(response.StatusCode >= 200 && response.StatusCode <= 399, "%s answers %d", probe.HTTPGet.Path, response.StatusCode)
 }

@@ -14,6 +14,7 @@ import (
 
 	resourcesv1alpha1 "github.com/espalier-project/espalier/api/resources/v1alpha1"
 	"github.com/espalier-project/espalier/test/env/harness"
+	"github.com/espalier-project/espalier/test/expect"
 )
 
 const (
@@ -165,10 +166,7 @@ func (t *tour) showDrift(ctx context.Context) error {
 		return err
 	}
 	if err := t.await(ctx, configMap, func() error {
-		if fmt.Sprint(configMap.Object["data"]) != fmt.Sprint(corefile) {
-			return fmt.Errorf("ConfigMap kube-system/coredns is not put right")
-		}
-		return nil
+		return expect.Holds(fmt.Sprint(configMap.Object["data"]) == fmt.Sprint(corefile), "ConfigMap kube-system/coredns is not put right")
 	}); err != nil {
 		return err
 	}
@@ -184,10 +182,7 @@ func (t *tour) showDrift(ctx context.Context) error {
 		return err
 	}
 	if err := t.await(ctx, service, func() error {
-		if service.GetUID() == uid {
-			return fmt.Errorf("service kube-system/kube-dns is not back")
-		}
-		return nil
+		return expect.Holds(service.GetUID() != uid, "service kube-system/kube-dns is not back")
 	}); err != nil {
 		return err
 	}

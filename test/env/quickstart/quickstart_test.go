@@ -47,9 +47,7 @@ func blocks(t *testing.T, root, page string) []block {
 			all[len(all)-1].want = text
 		}
 	}
-	if len(all) == 0 {
-		t.Fatalf("%s has no commands", page)
-	}
+	must.True(t, len(all) != 0, "%s has no commands", page)
 	return all
 }
 
@@ -80,9 +78,8 @@ func TestQuickstart(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, page))
 	must.Succeed(t, err)
 	words := len(strings.Fields(string(content)))
-	if commands > mostCommands || words > mostWords {
-		t.Errorf("%s has %d commands of at most %d, and %d words of at most %d", page, commands, mostCommands, words, mostWords)
-	}
+	expect.True(t, commands <= mostCommands && words <= mostWords,
+		"%s has %d commands of at most %d, and %d words of at most %d", page, commands, mostCommands, words, mostWords)
 	begin := time.Now()
 	follow(t, []string{"resource-manager", "helm"}, page)
 	t.Logf("%s: %d commands, %d words, %.0f seconds with the start of the cluster", page, commands, words, time.Since(begin).Seconds())
@@ -191,8 +188,6 @@ func tools(t *testing.T, work string) string {
 	must.Succeed(t, err)
 	command.Dir = filepath.Join(root, "test", "env", "controlplane")
 	folder, err := command.Output()
-	if err != nil {
-		t.Fatalf("building kubectl: %v", err)
-	}
+	must.True(t, err == nil, "building kubectl: %v", err)
 	return strings.TrimSpace(string(folder))
 }

@@ -229,9 +229,8 @@ func TestChanges(t *testing.T) {
 	o := service("a", "s", []string{"https=443:10250", "metrics=80:8081"})
 	o.Spec.Selector["version"] = "2"
 	w.service(o)
-	if len(w.writes) != 4 || w.policy("a", "ingress-to-s-tcp-8081").Spec.PodSelector.MatchLabels["version"] != "2" {
-		t.Errorf("NP-40/selector: got %v", w.writes)
-	}
+	expect.True(t, len(w.writes) == 4 && w.policy("a", "ingress-to-s-tcp-8081").Spec.PodSelector.MatchLabels["version"] == "2",
+		"NP-40/selector: got %v", w.writes)
 	w.writes = nil
 	o.Labels, o.Status.LoadBalancer.Ingress = map[string]string{"some": "label"}, []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
 	expect.Empty(t, w.SetService(o), "NP-40: what does not decide asks for nothing")
@@ -268,9 +267,8 @@ func TestPoliciesByHand(t *testing.T) {
 			w.settle(w.store(p))
 			now := w.policy(namespace, name)
 			expect.DeepEqual(t, now.Spec, before, "NP-42")
-			if now.Labels["foreign"] != "stays" || now.Annotations["foreign"] != "stays" || len(w.writes) != 1 {
-				t.Errorf("NP-9: foreign labels and annotations stay: %v, %v", now.Labels, w.writes)
-			}
+			expect.True(t, now.Labels["foreign"] == "stays" && now.Annotations["foreign"] == "stays" && len(w.writes) == 1,
+				"NP-9: foreign labels and annotations stay: %v, %v", now.Labels, w.writes)
 		})
 		t.Run("NP-9/description of "+name, func(t *testing.T) {
 			w := start(t)
@@ -454,9 +452,8 @@ func TestLongKeys(t *testing.T) {
 	w.want("NP-18/names are not shortened", "a/ingress-to-"+long+"-tcp-5678", "a/egress-to-"+long+"-tcp-5678")
 	p := w.policy("a", "ingress-to-"+long+"-tcp-5678")
 	short := prefix + "to-this-is-a-very-long-svc-name-which-will-exceed-max-len-7c268"
-	if clients(p) != short+"=allowed" || !strings.Contains(p.Annotations[AnnotationDescription], "map["+short+":allowed]") {
-		t.Errorf("NP-21: the effective key everywhere: %v", p)
-	}
+	expect.True(t, clients(p) == short+"=allowed" && strings.Contains(p.Annotations[AnnotationDescription], "map["+short+":allowed]"),
+		"NP-21: the effective key everywhere: %v", p)
 	d := w.Decide(Request{Service: key("a", long)})
 	expect.True(t, d.Long == prefix+"to-"+long+"-tcp-5678" && d.Short == short, "NP-23: got %q, %q", d.Long, d.Short)
 	w.namespace("shoot--my-project--my-long-cluster-name")

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // inputs are all that decides about policies.
@@ -175,9 +176,7 @@ func TestPropertyPoliciesAreAFunctionOfTheInputs(t *testing.T) {
 		for service := range in.services {
 			for _, peer := range append([]string{""}, propertyNamespaces...) {
 				d := w.Decide(Request{Service: service, Peer: peer})
-				if len(d.Write)+len(d.Delete) > 0 {
-					rt.Fatalf("%s, %q: left to do: %v, %v", service, peer, digests(d.Write), d.Delete)
-				}
+				must.True(rt, len(d.Write)+len(d.Delete) == 0, "%s, %q: left to do: %v, %v", service, peer, digests(d.Write), d.Delete)
 			}
 		}
 	})

@@ -181,9 +181,7 @@ func TestShelves(t *testing.T) {
 			expect.False(t, s.isEmpty(), "NP-14: %d of %d policies are left and none is there", count-n, count)
 			s.remove(e)
 		}
-		if !s.isEmpty() || len(s.of("")) != 0 {
-			t.Errorf("NP-14: %d policies are there and none is left", len(s.of("")))
-		}
+		expect.True(t, s.isEmpty() && len(s.of("")) == 0, "NP-14: %d policies are there and none is left", len(s.of("")))
 	}
 	expect.True(t, (*shelf)(nil).of("") == nil, "NP-14: policies without a shelf")
 }

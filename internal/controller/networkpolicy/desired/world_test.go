@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/espalier-project/espalier/test/expect"
+	"github.com/espalier-project/espalier/test/must"
 )
 
 // world is an index and the policies of a cluster, which become what it decides.
@@ -43,9 +46,7 @@ func key(namespace, name string) types.NamespacedName {
 func (w *world) settle(requests []Request) {
 	w.t.Helper()
 	for round := 0; len(requests) > 0; round++ {
-		if round > 50 {
-			w.t.Fatalf("no end of requests: %v", requests)
-		}
+		must.True(w.t, round <= 50, "no end of requests: %v", requests)
 		var more []Request
 		for _, r := range requests {
 			more = append(more, w.do(r)...)
@@ -216,9 +217,8 @@ func clients(p *networkingv1.NetworkPolicy) string {
 
 func (w *world) told(rule, part string) {
 	w.t.Helper()
-	if !slices.ContainsFunc(w.problems, func(p string) bool { return strings.Contains(p, part) }) {
-		w.t.Errorf("%s: %q is not among the problems %q", rule, part, w.problems)
-	}
+	expect.True(w.t, slices.ContainsFunc(w.problems, func(p string) bool { return strings.Contains(p, part) }),
+		"%s: %q is not among the problems %q", rule, part, w.problems)
 }
 
 func ports(p *networkingv1.NetworkPolicy) string {

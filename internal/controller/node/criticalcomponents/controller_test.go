@@ -2,7 +2,6 @@ package criticalcomponents
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -53,10 +52,7 @@ func newFixture(t *testing.T) *fixture {
 		case *storagev1.CSINode:
 			kinds["csi"] = true
 		}
-		if kinds[f.fail] {
-			return errors.New("internal")
-		}
-		return nil
+		return expect.Holds(!kinds[f.fail], "internal")
 	}
 	f.target = crfake.NewClientBuilder().WithScheme(scheme.Scheme).WithIndex(&corev1.Pod{}, fieldNode, nodeOf).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -113,9 +109,7 @@ func (f *fixture) taints() string {
 func (f *fixture) waits(events ...string) {
 	f.Helper()
 	result, err := f.run()
-	if err != nil || result.RequeueAfter != 7*time.Second {
-		f.Errorf("NCC-9/BH-ND-3: got %+v, %v", result, err)
-	}
+	expect.True(f, err == nil && result.RequeueAfter == 7*time.Second, "NCC-9/BH-ND-3: got %+v, %v", result, err)
 	expect.Equal(f, f.taints(), "a "+node.TaintCritical+" b", "taints")
 	f.told(events...)
 }
@@ -206,9 +200,8 @@ func TestChecksInOrder(t *testing.T) {
 	events := &corev1.EventList{}
 	must.Succeed(t, f.target.List(t.Context(), events))
 	for rule, want := range map[string]string{"OBS-30": unscheduled, "OBS-31": unready, "OBS-32": drivers, "OBS-33": allReady} {
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Type+" "+e.Reason+" "+e.Message == want }) {
-			t.Errorf("%s: no Event %q", rule, want)
-		}
+		expect.True(t, slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Type+" "+e.Reason+" "+e.Message == want }),
+			"%s: no Event %q", rule, want)
 	}
 }
 

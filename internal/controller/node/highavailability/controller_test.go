@@ -149,9 +149,7 @@ func (f *fixture) wakes(what string, want ...string) reconcile.Result {
 	f.Helper()
 	f.woken = nil
 	result, err := f.Reconcile(f.Context(), reconcile.Request{})
-	if err != nil {
-		f.Errorf("%s: %v", what, err)
-	}
+	expect.True(f, err == nil, "%s: %v", what, err)
 	if slices.Sort(f.woken); !slices.Equal(f.woken, want) {
 		f.Errorf("%s: patched %v, want %v", what, f.woken, want)
 	}

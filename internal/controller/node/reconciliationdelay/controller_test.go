@@ -2,7 +2,6 @@ package reconciliationdelay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -167,19 +166,14 @@ func TestFailure(t *testing.T) {
 	}
 	f := newFixture(t, objects...)
 	f.before = func(name string) error {
-		if name == "n07" {
-			return errors.New("internal")
-		}
-		return nil
+		return expect.Holds(name != "n07", "internal")
 	}
 	expect.ErrorContains(t, expect.ErrorOf(f.Reconcile(t.Context(), reconcile.Request{})), "node n07: ")
 	delays := f.delays()
 	expect.True(t, delays["n07"] == "" && delays["n29"] != "", "got %v", delays)
 	f.before, f.patches = nil, 0
 	f.run()
-	if f.patches != 1 || f.delays()["n07"] == "" {
-		t.Errorf("%d patches, %v", f.patches, f.delays())
-	}
+	expect.True(t, f.patches == 1 && f.delays()["n07"] != "", "%d patches, %v", f.patches, f.delays())
 }
 
 // NRD-2, NRD-3: what cannot be listed changes nothing.
@@ -189,10 +183,7 @@ func TestListErrors(t *testing.T) {
 		"NodeList": "failed listing nodes from store: internal", "SecretList": "failed to filter out nodes with serial operating system config reconciliation: internal",
 	} {
 		f.list = func(k string) error {
-			if k == kind {
-				return errors.New("internal")
-			}
-			return nil
+			return expect.Holds(k != kind, "internal")
 		}
 		_, err := f.Reconcile(t.Context(), reconcile.Request{})
 		expect.True(t, err != nil && err.Error() == want && f.patches == 0, "got %v, %d patches", err, f.patches)
