@@ -49,7 +49,8 @@ func (r *normalRun) deferDeletion(ctx context.Context) error {
 	case brake.Ordinary:
 		return nil
 	case brake.Observed:
-		known := r.reconciler.states.get(r.mr).MassDeletion.Message == deletion.String() // By an earlier, failed run.
+		// An earlier run that failed may have reported the same deletion.
+		known := r.reconciler.states.get(r.mr).MassDeletion.Message == deletion.String()
 		if r.reconciler.states.seesPending(r.mr, deletion.String(), 0); !known {
 			r.reconciler.Metrics.apply.MassDeletions.WithLabelValues("observed").Inc()
 			r.reconciler.Events.Warn(ctx, r.mr, apply.ReasonMassDeletion, "Deleting "+deletion.String())

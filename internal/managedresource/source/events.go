@@ -23,7 +23,7 @@ const maxNote = 1024
 //
 // No run waits until an Event is created, so that slow Events delay neither repairs nor statuses.
 type Events struct {
-	// sender also has the lock of failed.
+	// The lock of sender protects failed, too.
 	sender
 	clock clock.PassiveClock
 	// spam limits the Normal Events of one reason about one ManagedResource.

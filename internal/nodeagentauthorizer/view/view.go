@@ -447,13 +447,14 @@ func (v *View) Configurations(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(v.configurations.known)), nil
 }
 
-// PoolOf returns the pool of one of them, even if it was just created, and whether the Secret is one.
+// PoolOf returns the worker pool of a Secret with a configuration of an operating system, even if the Secret was just
+// created, and whether it is such a Secret.
 func (v *View) PoolOf(ctx context.Context, secret string) (string, bool, error) {
 	c, _, err := v.configuration(ctx, secret)
 	return c.pool, c.marked, err
 }
 
-// References returns the references of such a Secret.
+// References returns the references of a Secret with a configuration of an operating system.
 func (v *View) References(ctx context.Context, secret string) ([]agent.Reference, bool, error) {
 	c, found, err := v.configuration(ctx, secret)
 	if err == nil {
